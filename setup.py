@@ -53,7 +53,7 @@ HOT = {
     "netproc": [
         "transport", "framing", "sending", "states", "connection", "connections", "routes", "slabs",
         "intake", "host", "completions", "following", "server", "cursors", "exchanges", "habits",
-        "outbox", "page_cache", "segments",
+        "outbox", "page_cache", "segments", "admission", "pace", "sweeping",
     ],
     "logstore": [
         "log", "active", "segments", "segment", "indexes", "lookup", "producer_state", "epochs",

@@ -147,6 +147,7 @@ _OWN = (
     Setting("penstock.control.max.requests", INT, 64, "Administrative requests that one network process passes on before one of them is answered; the others wait for their turn.", low=1, high=1024),
     Setting("penstock.connection.control.max.requests", INT, 8, "Administrative requests of one connection that are under way before it is read no more.", low=1, high=1024),
     Setting("penstock.connection.no.progress.ms", LONG, 30_000, "A connection in the middle of a request or an answer that does not move for so long is closed, in ms.", low=100),
+    Setting("penstock.connection.receive.min.bytes.per.second", INT, 1024, "Least rate at which a request has to arrive: who is behind it for longer than penstock.connection.no.progress.ms is hung up on. While others wait for memory, a whole request has to come within that time. 0: no least rate.", low=0),
     Setting("penstock.connection.queued.max.bytes", INT, 4_194_304, "Answers that wait for a slow reader before its requests are read no more, in bytes.", low=65_536),
     Setting("penstock.topic.trash.retention.ms", LONG, 3_600_000, "How long a deleted topic can be brought back, less when the disk is nearly full; 0 deletes it at once, in ms.", low=0, mode=CLUSTER_WIDE),
     Setting("penstock.topic.deleted.auto.create.delay.ms", LONG, 600_000, "How long a topic that somebody deleted is not created again by consumers that were asking for it and go on doing so, in ms. Producers, connections made after the deletion and CreateTopics create it at once.", low=0, mode=CLUSTER_WIDE),

@@ -138,6 +138,17 @@ def _addresses(config: BrokerConfig) -> Said:
     yield from ()
 
 
+def _request(config: BrokerConfig) -> Said:
+    longest, arena = config.int("socket.request.max.bytes"), config.int("penstock.arena.bytes")
+    if config.entry("socket.request.max.bytes") is not None and longest > arena // 2:
+        raise ConfigError(
+            f"socket.request.max.bytes: {longest} bytes do not fit into half of"
+            f" penstock.arena.bytes ({arena}): take at most {arena // 2}, or at least"
+            f" {2 * longest} for penstock.arena.bytes"
+        )
+    yield from ()
+
+
 def _metrics(config: BrokerConfig) -> Said:
     config.endpoint("penstock.metrics.listener")
     yield from ()
@@ -152,6 +163,7 @@ _CHECKS: Final[dict[str, Callable[[BrokerConfig], Said]]] = {
     "log.dirs": _folders,
     "authorizer.class.name": _authorizer,
     "max.connections.per.ip.overrides": _addresses,
+    "socket.request.max.bytes": _request,
     "advertised.listeners": cluster_checks.advertised,
     "penstock.metrics.listener": _metrics,
     "penstock.otlp.endpoint": otlp.check,

@@ -17,33 +17,20 @@ from appliance.base.caller import ANONYMOUS
 from appliance.base.compiled import mypyc_attr
 from appliance.config.broker import BrokerConfig
 from appliance.handlers.exchange import Exchange, Line
-from appliance.netproc import sniff
+from appliance.netproc import sniff, states
+from appliance.netproc.admission import Admission
 from appliance.netproc.cursors import Cursors
 from appliance.netproc.framing import FrameRefused, Framing
 from appliance.netproc.habits import Habits
 from appliance.netproc.limits import ConnectionLimits
+from appliance.netproc.pace import FramePace
 from appliance.netproc.page_cache import PageCache
 from appliance.netproc.sealing import Sealing
 from appliance.netproc.sending import COLD, FULL, SHARE, Sending
-from appliance.netproc.states import (
-    AGREED,
-    CLOSE,
-    CLOSED,
-    DRAIN,
-    DRAINING,
-    HANDSHAKE,
-    MUTE,
-    MUTED,
-    OPEN,
-    PAUSE_OVER,
-    ROOM,
-    STARVING,
-    move,
-)
-from appliance.netproc.states import FULL as NO_ROOM
+from appliance.netproc.states import CLOSED, DRAINING, HANDSHAKE, MUTED, OPEN, STARVING, move
 from appliance.netproc.stopwatch import Account, Stopwatch
 from appliance.netproc.transport import ENDED, READ, WRITE, Transport
-from appliance.ring.arena import Arena
+from appliance.ring.arena import UNIT, Arena
 from appliance.ring.client_table import ClientRows
 from appliance.ring.counters import AnswerCounts
 from appliance.shell.bugs import Bugs
@@ -52,7 +39,6 @@ from appliance.shell.loop import Loop
 
 MOST_IN_FLIGHT: Final = 128
 MOST_HANDSHAKES: Final = 8  # rounds in a turn, each up to a ms: others are served in between
-_QUIET_NS: Final = 1_000_000_000
 _MS_NS: Final = 1_000_000
 _USUAL: Final = (errno.EPIPE, errno.ECONNRESET, errno.ETIMEDOUT)
 _NAME: Final = 100  # characters of a client's own in a line of the log
@@ -65,7 +51,8 @@ class Floor:
     heir: goes on with connections that are drained; without one they are hung up on. sealing: says
     who has shown a certificate. committed, applied: where the metadata log ends, and how far it is
     replayed here: far behind, nobody is read. dirty: have something to send in this turn. starving:
-    look for room in the next turn. cold: wait for the disk."""
+    look for room in the next turn. in_line: wait for memory for a long request, in their order.
+    hungry: for a short one. cold: wait for the disk."""
 
     def __init__(
         self,
@@ -90,6 +77,7 @@ class Floor:
         self.watch = watch
         self.memory = memory
         self.arena = Arena(len(memory))
+        self.admission = Admission(self.arena, len(memory))
         self.page_cache = PageCache()
         self.limits = ConnectionLimits()
         self.frame_limit = min(config.int("socket.request.max.bytes"), len(memory) // 2)
@@ -100,6 +88,8 @@ class Floor:
         self.open: dict[int, Connection] = {}
         self.dirty: list[Connection] = []
         self.starving: dict[Connection, None] = {}
+        self.in_line: dict[Connection, None] = {}
+        self.hungry: dict[Connection, None] = {}
         self.cold: dict[Connection, None] = {}
         self.heir: Heir | None = None
         self.sealing: Sealing | None = None
@@ -110,6 +100,12 @@ class Floor:
         if not connection.dirty:
             connection.dirty = True
             self.dirty.append(connection)
+
+    def leave_line(self, connection: "Connection") -> None:
+        """It waits for memory no more."""
+        self.hungry.pop(connection, None)
+        self.in_line.pop(connection, None)
+        self.admission.in_line = bool(self.in_line)
 
     def habits(self) -> Iterator[Habits]:
         """Of every connection."""
@@ -154,15 +150,14 @@ class Connection:
     """One client. state: one of `states`. dirty: it is among the floor's. listener: the number of
     that by which it came. row: where others see it. software: name and version by ApiVersions.
     principal: proved. rights: of principal and client_id, as in the last request; the intake's.
-    kept: messages that no ring has taken; forwarded: those control has not answered; outbox's."""
+    kept: messages that no ring has taken; forwarded: those control has not answered; outbox's.
+    moved_ns: when bytes last came. pace: of the frame that is arriving; the sweep's."""
 
     __slots__ = (
         "_blocked",
         "_floor",
-        "_moved_ns",
         "_pause_until_ns",
         "_reception",
-        "_told",
         "account",
         "address",
         "client_id",
@@ -175,7 +170,9 @@ class Connection:
         "line",
         "listener",
         "mask",
+        "moved_ns",
         "one_by_one",
+        "pace",
         "principal",
         "rights",
         "row",
@@ -202,7 +199,8 @@ class Connection:
         self.software: tuple[str, str] | None = None
         self.client_id: bytes | None = None
         self.rights: Rights | None = None
-        self.framing = Framing(floor.arena, floor.memory, floor.frame_limit)
+        share = floor.limits.share(address)
+        self.framing = Framing(floor.admission, floor.memory, floor.frame_limit, share)
         self.sending = Sending(floor.page_cache, floor.counts)
         self.habits = Habits(address)
         self.account = Account()
@@ -214,9 +212,9 @@ class Connection:
         self.one_by_one = False  # near its quota: no request before the last one is answered
         self.mask = READ  # what the loop watches for; written by `_watch` alone
         self._blocked = False  # the transport took less than there is to send
-        self._moved_ns = floor.now_ns  # when bytes last came
+        self.moved_ns = floor.now_ns
+        self.pace: FramePace | None = None
         self._pause_until_ns = 0
-        self._told = 0  # requests, to whoever looks at our row
         floor.loop.register(transport.fd, READ, self)  # may fail: nothing knows of it yet
         self.row = floor.clients.claim(address, floor.listeners[listener], floor.now_ns // _MS_NS)
         floor.open[transport.fd] = self
@@ -259,9 +257,9 @@ class Connection:
         if self.state == MUTED:
             if self._pause_until_ns > floor.now_ns:
                 return
-            self.state = move(MUTED, PAUSE_OVER)
+            self.state = move(MUTED, states.PAUSE_OVER)
         elif self.state == STARVING:
-            self.state = move(STARVING, ROOM)
+            self.state = move(STARVING, states.ROOM)
         elif self.state != OPEN:
             return
         if floor.watch.running:
@@ -273,10 +271,18 @@ class Connection:
         if floor.watch.running:
             floor.watch.end()
 
+    def feed(self) -> bool:
+        """Go on if there is memory for what has arrived; False: it waits as before."""
+        if self.state == STARVING and not self.framing.settle_bytes():
+            return False
+        self._floor.leave_line(self)
+        self.resume()
+        return True
+
     def mute(self, until_ns: int) -> None:
         """Take no more requests before `until_ns`; whoever says so calls `resume` then."""
         if self.state != CLOSED:
-            self.state = move(self.state, MUTE)
+            self.state = move(self.state, states.MUTE)
             self._pause_until_ns = max(until_ns, self._pause_until_ns)
             self._watch()
 
@@ -313,26 +319,9 @@ class Connection:
             self.close()
         elif self.state != CLOSED:
             if self.state != DRAINING:
-                self.state = move(self.state, DRAIN)
+                self.state = move(self.state, states.DRAIN)
                 self._watch()
             self._hang_up_if_drained()
-
-    def sweep(self, now_ns: int, idle_ns: int, no_progress_ns: int) -> None:
-        """Once a second: say how much it has been, hang up on who is idle or makes no progress,
-        free what lies unused."""
-        self._tell()
-        if self.state == MUTED and self._pause_until_ns > now_ns:
-            self._moved_ns = now_ns  # it is we who do not read
-        framing, sending = self.framing, self.sending
-        still = now_ns - max(self._moved_ns, sending.moved_ns)
-        half = self.state == HANDSHAKE or self.transport.wants != 0 or framing.start != framing.end
-        if (half or sending.out) and not sending.queue and still > no_progress_ns:
-            self.complain("no-progress", f"nothing moved for {still // 10**6} ms")
-            self.close()
-        elif still > idle_ns and not half and sending.idle():
-            self.close()
-        elif still > _QUIET_NS:
-            framing.rest()
 
     def complain(self, event: str, why: str) -> None:
         """One line about this peer, at most one a second for each event and address."""
@@ -349,14 +338,15 @@ class Connection:
         """Hang up; what is pending is dropped when its completions come."""
         if self.state == CLOSED:
             return
-        self.state = move(self.state, CLOSE)
+        self.state = move(self.state, states.CLOSE)
         floor, sending = self._floor, self.sending
         floor.loop.unregister(self.transport.fd)
         del floor.open[self.transport.fd]
         floor.starving.pop(self, None)
+        floor.leave_line(self)
         floor.cold.pop(self, None)
         floor.limits.release(self.address)
-        self._tell()
+        sending.publish_counts(floor.clients, self.row, floor.now_ns)
         floor.clients.release(self.row)
         asked = list(sending.queue)
         self.transport.close()
@@ -364,16 +354,6 @@ class Connection:
         self.framing.drop()
         for x in asked:
             self._reception.abandoned(x)
-
-    def _tell(self) -> None:
-        """Write what was counted where others see it."""
-        sending, floor = self.sending, self._floor
-        if sending.requests != self._told:
-            self._told = sending.requests
-            floor.clients.count(
-                self.row, sending.requests, sending.bytes_in, sending.bytes_sent, sending.produced,
-                sending.fetched, sending.last_api, floor.now_ns // _MS_NS,
-            )  # fmt: skip
 
     # The transport --------------------------------------------------------------------------------
 
@@ -386,9 +366,9 @@ class Connection:
                 self.complain("handshake-failed", str(problem))
             self.close()
             return
-        self._moved_ns = self._floor.now_ns
+        self.moved_ns = self._floor.now_ns
         if agreed:
-            self.state = move(self.state, AGREED)
+            self.state = move(self.state, states.AGREED)
             if self.transport.buffered:
                 self._floor.starving[self] = None  # the socket may say nothing more
         self._watch()
@@ -420,7 +400,7 @@ class Connection:
     def _receive(self) -> None:
         framing, transport = self.framing, self.transport
         if (room := framing.room()) is None:
-            self._starve()
+            self._wait_for_memory()
             return
         try:
             count = transport.receive(room)
@@ -431,7 +411,7 @@ class Connection:
             return
         if count > 0:
             framing.arrived(count)
-            self._moved_ns = self._floor.now_ns
+            self.moved_ns = self._floor.now_ns
             self._take()
         if transport.wants:
             self._watch()
@@ -443,6 +423,9 @@ class Connection:
         framing, sending, floor = self.framing, self.sending, self._floor
         reception = self._reception
         try:
+            if framing.aside and not framing.settle_bytes():
+                self._wait_for_memory()
+                return
             while self.state == OPEN and framing.start != framing.end:
                 queued = len(sending.queue)
                 if (
@@ -455,20 +438,29 @@ class Connection:
                     or (queued and self.line is not None and reception.holds(self))
                 ):
                     if framing.waiting():
-                        self._starve()
+                        self._starve(floor.starving)
                     return
                 if not (end := framing.next()):
-                    return
+                    break
                 reception.request(self, framing.body, end)
+            if floor.admission.in_line:
+                framing.rest()  # others need it
         except FrameRefused as refused:
             self._refuse(refused)
 
-    def _starve(self) -> None:
-        """Nothing more is taken until there is room again; the next turn looks."""
+    def _starve(self, line: dict["Connection", None]) -> None:
+        """Takes no more until there is room again; the next turn looks. line: the floor's
+        of those who wait for the same."""
         if self.state == OPEN:
-            self.state = move(OPEN, NO_ROOM)
-            self._floor.starving[self] = None
+            self.state = move(OPEN, states.FULL)
+            line[self] = None
             self._watch()
+
+    def _wait_for_memory(self) -> None:
+        """Reads no more until `feed`."""
+        floor = self._floor
+        self._starve(floor.in_line if self.framing.asks() > UNIT else floor.hungry)
+        floor.admission.in_line = bool(floor.in_line)
 
     def _refuse(self, refused: FrameRefused) -> None:
         who = sniff.what(refused.head)

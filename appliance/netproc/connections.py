@@ -9,11 +9,14 @@ from appliance.config.broker import BrokerConfig
 from appliance.netproc.arrivals import Arrivals, Door
 from appliance.netproc.connection import Connection, Floor, Reception
 from appliance.netproc.slabs import Slab
+from appliance.netproc.sweeping import Sweeping
 from appliance.netproc.transport import Plain, Transport
 from appliance.shell.handing import Guest
 from appliance.shell.log import WARNING
 
 _PAUSE_NS: Final = 1_000_000_000
+_RECLAIM_NS: Final = 100_000_000
+_MOST_FED: Final = 64  # of those with short requests, in a turn
 
 
 class Connections:
@@ -25,8 +28,13 @@ class Connections:
         self._floor = floor
         self._reception = reception
         self._arrivals = arrivals
-        self._idle_ns = config.int("connections.max.idle.ms") * 1_000_000
-        self._no_progress_ns = config.int("penstock.connection.no.progress.ms") * 1_000_000
+        self._next_reclaim_ns = 0
+        self._sweeping = Sweeping(
+            floor,
+            config.int("connections.max.idle.ms") * 1_000_000,
+            config.int("penstock.connection.no.progress.ms") * 1_000_000,
+            config.int("penstock.connection.receive.min.bytes.per.second"),
+        )
 
     def admit(self, transport: Transport, address: str, door: Door) -> bool:
         """A client has connected; whether the door may let in the next one."""
@@ -55,11 +63,8 @@ class Connections:
             one.software = guest.software
             self._floor.clients.software(one.row, *guest.software)
         one.habits.go_on(guest.roles, guest.client_id, guest.asked, guest.gone)
-        if one.framing.take(guest.received):
-            self._floor.starving[one] = None  # the next turn looks at it
-        else:
-            one.complain("connection-not-handed-over", "there is no memory for what it had sent")
-            one.close()
+        one.framing.adopt(guest.received)
+        self._floor.starving[one] = None  # the next turn looks at it
         return one
 
     def cannot_accept(self, door: Door, problem: OSError) -> None:
@@ -67,15 +72,55 @@ class Connections:
         self._floor.log.event_seldom(WARNING, "accept-failed", why=str(problem))
         self._arrivals.shut(door, _PAUSE_NS)
 
-    def resume_starving(self) -> None:
-        """There may be room for those who wait for it."""
-        waiting = self._floor.starving
-        self._floor.starving = {}
-        for connection in waiting:
-            try:
-                connection.resume()
-            except Exception as bug:
-                connection.blame("reading on", bug)
+    def resume_waiting(self, level: bool) -> None:
+        """There may be room for those who wait for it. level: metadata is replayed, so that
+        requests can be taken."""
+        floor = self._floor
+        if level:
+            waiting = floor.starving
+            floor.starving = {}
+            for connection in waiting:
+                try:
+                    connection.resume()
+                except Exception as bug:
+                    connection.blame("reading on", bug)
+        if floor.in_line or floor.hungry:
+            self._feed()
+
+    def _feed(self) -> None:
+        """Give memory to those who wait for it: to those with long requests in their order, to the
+        others as far as there is."""
+        floor = self._floor
+        admission, in_line, hungry = floor.admission, floor.in_line, floor.hungry
+        if floor.now_ns >= self._next_reclaim_ns:
+            self._reclaim()
+        for _ in range(min(len(hungry), _MOST_FED)):
+            connection = next(iter(hungry))
+            if not self._fed(connection):
+                hungry[connection] = hungry.pop(connection)  # perhaps its address has too much
+        while in_line:
+            admission.head = True
+            fed = self._fed(next(iter(in_line)))
+            admission.head = False
+            if not fed:
+                break
+
+    def _fed(self, connection: Connection) -> bool:
+        try:
+            return connection.feed()
+        except Exception as bug:
+            connection.blame("reading on", bug)
+            return True
+
+    def _reclaim(self) -> None:
+        """Take back what connections hold and do not need: somebody waits for memory."""
+        floor = self._floor
+        self._next_reclaim_ns = floor.now_ns + _RECLAIM_NS
+        waiting = len(floor.in_line) + len(floor.hungry)
+        why = f"{waiting} connections wait for memory for their requests: penstock.arena.bytes"
+        floor.log.event_seldom(WARNING, "receive-memory-short", why=why)
+        for connection in floor.open.values():
+            connection.framing.rest()
 
     def send(self) -> None:
         """To everybody for whom there is something, and to those who waited for the disk."""
@@ -99,7 +144,7 @@ class Connections:
         """Once a second: hang up on the idle and the stuck. The memory that the others hold."""
         for connection in list(self._floor.open.values()):
             try:
-                connection.sweep(now_ns, self._idle_ns, self._no_progress_ns)
+                self._sweeping.sweep(connection, now_ns)
             except Exception as bug:
                 connection.blame("the look once a second", bug)
         return [connection.framing.slab for connection in self._floor.open.values()]

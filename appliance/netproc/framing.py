@@ -2,23 +2,27 @@
 
 No socket here: whoever has bytes puts them where `room` says, tells how many with `arrived`, and
 takes whole frames with `next`. They stay where they are, so that an ioproc can write from there.
+While memory is short, the first bytes of a frame stay outside the arena until `settle_bytes`.
 Invariant: a slab is written only behind `end`, and only from the start again when nobody else uses
-it. A frame may reserve only a small multiple of what its sender has sent.
+it. A frame reserves its whole length, once its sender has sent a unit of it or has sent as much
+before.
 """
 
 from struct import Struct
 from typing import Final
 
-from appliance.netproc.slabs import Slab, allocate, preferred_size
-from appliance.ring.arena import Arena
+from appliance.netproc.admission import ASIDE, AddressShare, Admission
+from appliance.netproc.slabs import Slab, preferred_size
+from appliance.ring.arena import UNIT
 
 _LENGTH = Struct(">i").unpack_from
 _KEY: Final = Struct(">h")
 _PREFIX: Final = 4
 SMALLEST_FRAME: Final = 8
 """Bytes of API key, version and correlation id, without which nothing can be answered."""
-_GROWTH: Final = 2  # a frame may reserve so many times what its sender has sent so far
-FIRST_ROOM: Final = 256 * 1024
+_GROWTH: Final = 2  # a frame may reserve at once so many times what one before it had
+SHOWN: Final = UNIT
+"""Bytes of a frame that show that its sender means it."""
 
 
 class FrameRefused(Exception):
@@ -32,17 +36,26 @@ class FrameRefused(Exception):
 
 class Framing:
     """The bytes of one connection from `start` to `end` of the arena have arrived and are not
-    taken. body: where the frame that was taken last begins, behind its length."""
+    taken. body: where the frame that was taken last begins, behind its length. aside: what has
+    arrived and is not in the arena; never beside a slab."""
 
-    __slots__ = ("_arena", "_largest", "_limit", "_memory", "body", "end", "slab", "start")
+    __slots__ = (
+        "_admission", "_largest", "_limit", "_memory", "_share", "aside", "body", "end", "slab",
+        "start",
+    )  # fmt: skip
 
-    def __init__(self, arena: Arena, memory: memoryview, limit: int) -> None:
-        """memory: what the arena hands out. limit: bytes of the longest frame."""
+    def __init__(
+        self, admission: Admission, memory: memoryview, limit: int, share: AddressShare
+    ) -> None:
+        """memory: what the arena hands out. limit: bytes of the longest frame. share: the
+        address's."""
         assert SMALLEST_FRAME <= limit <= len(memory)
-        self._arena = arena
+        self._admission = admission
+        self._share = share
         self._memory = memory
         self._limit = limit
         self._largest = 0  # frame so far, in bytes
+        self.aside = b""
         self.slab: Slab | None = None
         self.start = self.end = self.body = 0
 
@@ -51,9 +64,11 @@ class Framing:
         slab = self.slab
         start, end = self.start, self.end
         if slab is None:
-            slab = allocate(self._arena, preferred_size(self._largest, len(self._memory)), 1)
+            if self.aside or self._admission.is_tight():
+                return self._room_aside()
+            slab = self._allocate(1)
             if slab is None:
-                return None
+                return self._room_aside()
             self.slab = slab
             self.start = self.end = slab.position
         elif start == end and slab.users == 1:
@@ -64,13 +79,41 @@ class Framing:
                 slab = self._move(needed)
                 if slab is None:
                     return None
+            elif self._admission.in_line and end < start + needed:
+                return self._memory[end : start + needed]  # nothing of the next one
         return self._memory[self.end : slab.limit]
 
     def arrived(self, count: int) -> None:
         """So many bytes were put there."""
         slab = self.slab
-        assert slab is not None and 0 < count <= slab.limit - self.end
-        self.end += count
+        if slab is None:
+            kept = len(self.aside)
+            assert 0 < count <= ASIDE - kept
+            self.aside += bytes(self._admission.aside[kept : kept + count])
+        else:
+            assert 0 < count <= slab.limit - self.end
+            self.end += count
+
+    def settle_bytes(self) -> bool:
+        """Move what is kept aside into the arena if it cannot stay there; False: there is no room
+        yet. Raises FrameRefused."""
+        aside = self.aside
+        have = len(aside)
+        if have < _PREFIX:
+            return True
+        length: int = _LENGTH(aside)[0]
+        if not SMALLEST_FRAME <= length <= self._limit:
+            raise FrameRefused(length, aside[:_PREFIX])
+        if have < min(_PREFIX + length, ASIDE):
+            return True
+        slab = self._allocate(max(have, _PREFIX + length))
+        if slab is None:
+            return False
+        start = slab.position
+        self._memory[start : start + have] = aside
+        self.slab, self.aside = slab, b""
+        self.start, self.end = start, start + have
+        return True
 
     def next(self) -> int:
         """Take the next frame: where it ends, from `body` on; 0 when none is whole yet. Raises
@@ -104,60 +147,82 @@ class Framing:
         self.start, self.body = start, body
         return found != 0
 
+    def unfinished(self) -> int:
+        """Bytes that have arrived of a frame that is not taken."""
+        return self.end - self.start + len(self.aside)
+
+    def claimed(self) -> int:
+        """Bytes of the frame that is arriving, 0 where that is not known."""
+        if self.end - self.start >= _PREFIX:
+            return _PREFIX + int(_LENGTH(self._memory, self.start)[0])
+        return _PREFIX + int(_LENGTH(self.aside)[0]) if len(self.aside) >= _PREFIX else 0
+
+    def asks(self) -> int:
+        """Bytes of memory that it needs."""
+        return max(self.unfinished(), self.claimed())
+
     def received(self) -> bytes:
         """What has arrived and is not taken."""
-        return bytes(self._memory[self.start : self.end])
+        return self.aside or bytes(self._memory[self.start : self.end])
 
-    def take(self, received: bytes) -> bool:
-        """Bytes that arrived elsewhere; False: there is no room for them."""
-        left = memoryview(received)
-        while left:
-            room = self.room()
-            if room is None:
-                return False
-            count = min(len(left), len(room))
-            room[:count] = left[:count]
-            self.arrived(count)
-            left = left[count:]
-        return True
+    def adopt(self, received: bytes) -> None:
+        """Begin with bytes that arrived elsewhere."""
+        assert self.slab is None and not self.aside, "bytes that came later are before these"
+        self.aside = received
 
     def rest(self) -> None:
-        """Give the memory back if nothing is in it."""
-        slab = self.slab
-        if slab is not None and self.start == self.end and slab.users == 1:
-            self.drop()
+        """Give the memory back if nothing is in it, or little enough to be kept aside."""
+        have = self.end - self.start
+        if self.slab is not None and have < ASIDE and (not have or have < self.claimed()):
+            self._put_aside()
 
     def drop(self) -> None:
         """Whatever has arrived is forgotten; memory that others use stays theirs."""
         slab = self.slab
+        self.aside = b""
         if slab is not None:
-            slab.let_go()
+            self._admission.leave(slab, self._share)
             self.slab = None
             self.start = self.end = 0
 
+    def _room_aside(self) -> memoryview | None:
+        kept = len(self.aside)
+        return self._admission.aside[kept:] if kept < ASIDE else None
+
     def _needed(self) -> int:
-        """Bytes from `start` on in which the frame that is arriving fits, or more of it while its
-        sender has shown little."""
+        """Bytes from `start` on in which the frame that is arriving fits, or its first ones while
+        its sender has shown little."""
         have = self.end - self.start
         if have < _PREFIX:
             return have + 1
         length: int = _LENGTH(self._memory, self.start)[0]
-        trusted = max(_GROWTH * have, _GROWTH * self._largest, FIRST_ROOM)
-        return max(have + 1, min(_PREFIX + length, trusted))
+        if have >= SHOWN or length <= _GROWTH * self._largest:
+            return max(have + 1, _PREFIX + length)
+        return max(have + 1, min(_PREFIX + length, SHOWN))
+
+    def _allocate(self, needed: int) -> Slab | None:
+        wanted = preferred_size(self._largest, len(self._memory))
+        return self._admission.allocate(max(wanted, needed), needed, self._share)
+
+    def _put_aside(self) -> None:
+        """Keep outside the arena what has arrived: who waits for memory holds none of it."""
+        aside = bytes(self._memory[self.start : self.end])
+        self.drop()
+        self.aside = aside
 
     def _move(self, needed: int) -> Slab | None:
-        """Go to a slab of so many bytes, or of what is better."""
+        """Go to a slab of so many bytes, or of what is better; None: what has arrived is aside."""
         old = self.slab
         assert old is not None
         have = self.end - self.start
-        wanted = preferred_size(self._largest, len(self._memory))
-        slab = allocate(self._arena, wanted, needed)
+        slab = self._allocate(needed)
         if slab is None:
+            self._put_aside()
             return None
         target = slab.position
         memory = self._memory
         memory[target : target + have] = memory[self.start : self.end]
-        old.let_go()
+        self._admission.leave(old, self._share)
         self.slab = slab
         self.start, self.end = target, target + have
         return slab

@@ -3,6 +3,8 @@ max.connections.per.ip), and how many the limit of open files has room for."""
 
 from collections import Counter
 
+from appliance.netproc.admission import AddressShare
+
 
 class ConnectionLimits:
     """Counts open connections; a value machine. room: the most that there are descriptors for.
@@ -14,6 +16,7 @@ class ConnectionLimits:
         self._overrides: dict[str, int] = {}
         self._open: Counter[str] = Counter()
         self._count = 0
+        self._shares: dict[str, AddressShare] = {}
 
     def set(self, total: int, per_address: int, overrides: dict[str, int]) -> None:
         """New limits; connections that are open stay open."""
@@ -51,9 +54,14 @@ class ConnectionLimits:
         self._open[address] += 1
         self._count += 1
 
+    def share(self, address: str) -> AddressShare:
+        """The bytes of the arena that open connections of `address` hold."""
+        return self._shares.setdefault(address, AddressShare())
+
     def release(self, address: str) -> None:
         """One connection of `address` is closed."""
         self._count -= 1
         self._open[address] -= 1
         if not self._open[address]:
             del self._open[address]
+            self._shares.pop(address, None)

@@ -13,6 +13,7 @@ from typing import Final
 from appliance.handlers.exchange import Exchange, FileRange, Piece
 from appliance.netproc.page_cache import PageCache, ReadAhead
 from appliance.netproc.transport import BLOCKED, Transport
+from appliance.ring.client_table import ClientRows
 from appliance.ring.counters import AnswerCounts
 
 SENT: Final = 0
@@ -30,6 +31,7 @@ MOST_BUFFERS: Final = 64  # of one call
 _RANGE_BYTES: Final = 128  # what a file range that waits costs us
 _READ_BYTES: Final = 64 << 10  # of a file, for a transport that cannot send from it
 _MISSING: Final = -2
+_MS_NS: Final = 1_000_000
 _PRODUCE_KEY: Final = 0
 _FETCH_KEY: Final = 1
 
@@ -48,6 +50,7 @@ class Sending:
         "_cache",
         "_counts",
         "_there",
+        "_told",
         "_turn_bytes",
         "bytes_in",
         "bytes_sent",
@@ -73,6 +76,7 @@ class Sending:
         self.moved_ns = 0
         self.requests = self.bytes_in = self.bytes_sent = self.produced = self.fetched = 0
         self.last_api = -1
+        self._told = 0  # requests
         self._ahead: ReadAhead | None = None  # made by the first read that the page cache has not
         self._begun: Piece | None = None  # a range of a file of which the bytes up to `_there`
         self._there = 0  # were seen in memory
@@ -116,6 +120,15 @@ class Sending:
                     return SHARE
         self.out_bytes = 0
         return SENT
+
+    def publish_counts(self, clients: ClientRows, row: int, now_ns: int) -> None:
+        """Write what was counted where others see it."""
+        if self.requests != self._told:
+            self._told = self.requests
+            clients.count(
+                row, self.requests, self.bytes_in, self.bytes_sent, self.produced, self.fetched,
+                self.last_api, now_ns // _MS_NS,
+            )  # fmt: skip
 
     def idle(self) -> bool:
         """Nothing is asked or unsent."""

@@ -253,8 +253,8 @@ class Server:
             or self._early_days
         ):
             self._due(now_ns)
-        if floor.starving and level:
-            connections.resume_starving()
+        if floor.starving or floor.in_line or floor.hungry:
+            connections.resume_waiting(level)
         outbox = self._outbox
         if outbox.fresh:
             outbox.fresh = False
@@ -269,7 +269,7 @@ class Server:
             return STOP
         if floor.dirty or not level:
             return 0  # who sent its share of this turn goes on in the next, and so does the replay
-        if self._kept or floor.starving or floor.cold:
+        if self._kept or floor.starving or floor.cold or floor.in_line or floor.hungry:
             return 1
         if deadlines or self._muted or self._held or self._shut_doors:
             return min(questions_ms, self._wait_ms(now_ns))

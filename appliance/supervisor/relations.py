@@ -38,7 +38,7 @@ from appliance.ioproc.coordinating import endings, host
 from appliance.ioproc.pulling import pulling
 from appliance.logstore import active, journal
 from appliance.metadata import follower
-from appliance.netproc import connection, framing, page_cache, sending, sockets
+from appliance.netproc import admission, connection, framing, page_cache, sending, sockets
 from appliance.ring import arena, counters, partition_table, process_table, quota_table, ring
 from appliance.ring.messages import WATCHED_BYTES
 from appliance.shell import links, loop, patience
@@ -176,8 +176,9 @@ def _frames() -> None:
     assert _number(TOPIC["max.message.bytes"].default) + PAGE <= least // 2, (
         "a batch of the default size comes through the smallest arena"
     )
-    assert framing.FIRST_ROOM % arena.UNIT == 0, "what a frame gets first is whole units"
-    assert least // 2 >= framing.FIRST_ROOM, "what a frame gets first is not the whole arena"
+    assert framing.SHOWN % arena.UNIT == 0, "what a frame gets first is whole units"
+    assert least // 64 >= framing.SHOWN, "what a frame gets first is not the whole arena"
+    assert admission.ASIDE <= framing.SHOWN, "what is kept aside fits into what comes first"
 
 
 def _answers() -> None:

@@ -79,6 +79,10 @@ def test_the_command_line_wins_over_the_file():
         ("log.dirs=" + "/a," * 300, ["log.dirs", "at most 254"]),
         ("authorizer.class.name=x.Y", ["authorizer.class.name", "ACLs are not served"]),
         ("max.connections.per.ip.overrides=ten", ["ADDRESS:NUMBER"]),
+        (
+            "socket.request.max.bytes=200000000",
+            ["socket.request.max.bytes", "penstock.arena.bytes", "134217728", "400000000"],
+        ),
     ],
 )
 def test_a_wrong_value_is_refused_with_key_value_and_range(line, words):

@@ -7,7 +7,10 @@ from types import SimpleNamespace
 
 from appliance.config.broker import BrokerConfig
 from appliance.netproc.connection import Connection, Floor, Reception
+from appliance.netproc.connections import Connections
+from appliance.netproc.states import STARVING
 from appliance.netproc.stopwatch import Stopwatch
+from appliance.netproc.sweeping import Sweeping
 from appliance.netproc.transport import Plain
 from appliance.ring.arena import UNIT
 from appliance.ring.client_table import ClientTable
@@ -70,7 +73,10 @@ class FloorPlan:
     def __init__(self, arena_bytes=64 * UNIT, hold=0):
         self.complaints = []
         self.loop = FakeLoop()
-        log = SimpleNamespace(event_from=lambda *args, why: self.complaints.append((args[1], why)))
+        log = SimpleNamespace(
+            event_from=lambda *args, why: self.complaints.append((args[1], why)),
+            event_seldom=lambda *args, why: self.complaints.append((args[1], why)),
+        )
         memory = memoryview(bytearray(arena_bytes))
         table = memoryview(bytearray(Counters.bytes_needed(1, 1)))
         self.counts = Counters(table, ioprocs=1, netprocs=1).answers[0]
@@ -83,6 +89,7 @@ class FloorPlan:
         )
         self.floor.limits.set(100, 100, {})
         self.reception = Served(self.floor, hold)
+        self.connections = Connections(self.floor, self.reception, None, config)
         self.ends = []
 
     def pair(self, transport=Plain):
@@ -99,9 +106,15 @@ class FloorPlan:
 
     def turn(self):
         """What the server does about those who wait."""
-        waiting, self.floor.starving = self.floor.starving, {}
-        for connection in waiting:
-            connection.resume()
+        self.floor.now_ns += 1_000_000
+        self.connections.resume_waiting(True)
+
+    def sweep(self, now_ns, idle_ns, patience_ns, least_rate=0):
+        """What the server does once a second."""
+        self.floor.now_ns = max(self.floor.now_ns, now_ns)
+        sweeping = Sweeping(self.floor, idle_ns, patience_ns, least_rate)
+        for connection in list(self.floor.open.values()):
+            sweeping.sweep(connection, now_ns)
 
     def close(self):
         for connection in list(self.floor.open.values()):
@@ -122,13 +135,17 @@ def deliver(plan, connection, peer, data):
         if sent < len(data):
             with contextlib.suppress(BlockingIOError):
                 sent += peer.send(data[sent : sent + 300_000])
-        before = len(frames), connection.framing.end
-        if connection in plan.floor.starving:
+        before = len(frames), connection.framing.end, len(connection.framing.aside)
+        if connection.state == STARVING:
             plan.reception.release()
             plan.turn()
         else:
             connection.ready(1)
-        moved = (len(frames), connection.framing.end) != before or sent < len(data)
+        moved = (
+            len(frames),
+            connection.framing.end,
+            len(connection.framing.aside),
+        ) != before or sent < len(data)
         idle = 0 if moved else idle + 1
         if connection.closed:
             return

@@ -10,6 +10,7 @@ from appliance.netproc.arrivals import Arrivals
 from appliance.netproc.connection import Connection
 from appliance.netproc.intake import Intake
 from appliance.netproc.sealing import Sealing
+from appliance.netproc.sweeping import Sweeping
 from appliance.ring.messages import APPEND, APPENDED
 from tests.netproc.netproc_world import World
 from tests.netproc.test_server import produce_body
@@ -157,7 +158,8 @@ def test_a_cause_is_told_with_its_traceback_once(world):
 
 CONNECTIONS = {
     Intake: ["request", "_identify", "level"],
-    Connection: ["ready", "_receive", "_take", "flush", "sweep", "resume"],
+    Connection: ["ready", "_receive", "_take", "flush", "resume"],
+    Sweeping: ["sweep"],
 }
 
 

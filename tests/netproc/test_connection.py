@@ -175,13 +175,10 @@ def test_who_stands_still_in_the_middle_of_something_is_hung_up_on(plan):
     asked(reader, [bytes(8 << 20)])
     reader.flush()
     asked(waits)
-    for connection in list(plan.floor.open.values()):
-        connection.sweep(10, 20, 10)
+    plan.sweep(10, 20, 10)
     assert len(plan.floor.open) == 4
-    for connection in list(plan.floor.open.values()):
-        connection.sweep(11, 20, 10)
+    plan.sweep(11, 20, 10)
     assert set(plan.floor.open.values()) == {waits, idle}
     assert [event for event, _ in plan.complaints] == ["no-progress"] * 2
-    for connection in (waits, idle):
-        connection.sweep(21, 20, 10)
+    plan.sweep(21, 20, 10)
     assert set(plan.floor.open.values()) == {waits}

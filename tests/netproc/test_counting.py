@@ -135,8 +135,7 @@ def test_a_connection_is_seen_with_what_it_has_been_asked_once_a_second(rig):
     seen, second = clients.connected()
     assert (seen.requests, seen.principal, seen.listener) == (0, "ANONYMOUS", "PLAINTEXT")
     assert seen.address and seen.client_id
-    for connection in list(rig.world.server.floor.open.values()):
-        connection.sweep(rig.world.server.floor.now_ns, 10**15, 10**15)
+    rig.world.server.connections.sweep(rig.world.server.floor.now_ns)
     seen, second = clients.connected()
     assert (seen.requests, seen.last_api, second.requests) == (4, FETCH, 1)
     asked = (API_VERSIONS, PRODUCE, FETCH, METADATA)

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from appliance.netproc.admission import ASIDE, AddressShare, Admission
 from appliance.netproc.framing import FrameRefused, Framing
 from appliance.ring.arena import UNIT, Arena
 
@@ -14,11 +15,16 @@ class Line:
 
     def __init__(self, units=64, hold=0):
         self.arena = Arena(units * UNIT)
+        self.admission = Admission(self.arena, units * UNIT)
         self.memory = memoryview(bytearray(units * UNIT))
-        self.framing = Framing(self.arena, self.memory, units * UNIT // 2)
+        self.framing = self.another()
         self.frames = []
         self.held = []
         self.hold = hold
+
+    def another(self):
+        """A framing of another address."""
+        return Framing(self.admission, self.memory, len(self.memory) // 2, AddressShare())
 
     def feed(self, data):
         """Bytes, as they may come: at most what there is room for."""
@@ -26,12 +32,16 @@ class Line:
             room = self.framing.room()
             if room is None:
                 self.release()
-                room = self.framing.room()
-                assert room is not None, "the arena is used up by whom?"
+                assert self.framing.settle_bytes(), "the arena is used up by whom?"
+                self.take()
+                continue
             count = min(len(room), len(data))
             room[:count] = data[:count]
             data = data[count:]
             self.framing.arrived(count)
+            if not self.framing.settle_bytes():
+                self.release()
+                assert self.framing.settle_bytes(), "the arena is used up by whom?"
             self.take()
 
     def take(self):
@@ -117,15 +127,82 @@ def test_a_large_length_alone_reserves_little():
     assert line.arena.used < 1_000_000
 
 
+def fill(arena):
+    taken = []
+    while (position := arena.allocate(UNIT)) >= 0:
+        taken.append(position)
+    return taken
+
+
+def put(framing, data):
+    room = framing.room()
+    room[: len(data)] = data
+    framing.arrived(len(data))
+    return framing.settle_bytes()
+
+
 def test_without_memory_there_is_no_room_and_nothing_is_lost():
     line = Line(units=8)
     line.feed(framed([b"x" * 100])[:50])
-    others = []
-    while (taken := line.arena.allocate(UNIT)) >= 0:
-        others.append(taken)
-    fresh = Framing(line.arena, line.memory, UNIT)
-    assert fresh.room() is None
+    others = fill(line.arena)
+    line.framing.rest()
+    assert line.arena.allocate(UNIT) >= 0, "half a small request leaves the arena"
+    assert not put(line.framing, framed([b"x" * 100])[50:])
     line.arena.free(others.pop())
-    assert fresh.room() is not None
-    line.feed(framed([b"x" * 100])[50:])
+    assert line.framing.settle_bytes()
+    line.take()
     assert line.frames == [b"x" * 100]
+
+
+def test_first_bytes_stay_outside_an_arena_that_is_short():
+    line = Line(units=64)
+    others = fill(line.arena)
+    for begun in (b"\0", b"\0\0\xea\x60", b"\0\0\xea\x60" + b"x" * (ASIDE - 5)):
+        framing = line.another()
+        assert put(framing, begun) and framing.slab is None and framing.unfinished() == len(begun)
+    assert not put(framing, b"x") and framing.room() is None
+    line.arena.free(others.pop())
+    assert framing.settle_bytes() and framing.received() == begun + b"x"
+
+
+def test_the_last_units_are_for_addresses_that_hold_little():
+    line = Line(units=128)
+    greedy = AddressShare()
+    crowd = [Framing(line.admission, line.memory, UNIT, greedy) for _ in range(128)]
+    body = b"\0\0\xea\x60" + b"x" * (ASIDE - 4)
+    served = [put(one, body) for one in crowd]
+    assert not all(served)
+    assert line.arena.used < 128 * UNIT
+    assert put(line.another(), framed([b"12345678"]))
+
+
+def test_a_long_frame_takes_all_that_it_needs_at_once():
+    line = Line(units=128)
+    long = framed([bytes(40 * UNIT)])
+    line.feed(long[: UNIT + 1])
+    slab = line.framing.slab
+    line.feed(long[UNIT + 1 :])
+    assert line.framing.slab is slab and len(line.frames) == 1
+
+
+def test_those_with_long_frames_are_served_in_their_order():
+    line = Line(units=64)
+    first, second, third = (line.another() for _ in range(3))
+    begun = (30 * UNIT).to_bytes(4, "big") + bytes(ASIDE - 4)
+    fill_some = [line.arena.allocate(20 * UNIT)]
+    assert put(first, begun)
+    line.admission.in_line = True
+    assert not put(second, begun)
+    short = (2 * UNIT).to_bytes(4, "big") + bytes(ASIDE - 4)
+    assert not put(third, short), "there is room for it, but others came before"
+    line.arena.free(fill_some.pop())
+    first.drop()
+    line.admission.head = True
+    assert second.settle_bytes()
+    line.admission.head = False
+    assert not third.settle_bytes()
+    line.admission.in_line = False
+    assert third.settle_bytes()
+    for framing in (second, third):
+        framing.drop()
+    assert line.arena.used == 0

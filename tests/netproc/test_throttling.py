@@ -128,10 +128,10 @@ def test_a_muted_connection_is_not_taken_for_one_that_is_stuck(plan):
     peer.sendall(frame(b"one") + frame(b"two"))
     connection.ready(READ)
     plan.floor.now_ns += 9 * SECOND
-    connection.sweep(plan.floor.now_ns, SECOND, SECOND)
+    plan.sweep(plan.floor.now_ns, SECOND, SECOND)
     assert not connection.closed
     plan.floor.now_ns += 3 * SECOND
-    connection.sweep(plan.floor.now_ns, SECOND, SECOND)
+    plan.sweep(plan.floor.now_ns, SECOND, SECOND)
     assert connection.closed and [one for one, _ in plan.complaints] == ["no-progress"]
 
 
