@@ -159,14 +159,15 @@ class Replicas:
         if not partition.log.log_start_offset <= offset <= progress.log_end:
             return None  # `reading.find` says so
         known = self._cluster.broker_epoch(replica)
-        if -1 < broker_epoch < known:  # of a life that is over
-            return refusal(FOUND, errors.NOT_LEADER_OR_FOLLOWER, handle, token)
+        if known >= 0 and broker_epoch != known:  # an earlier incarnation's, or made up (KIP-903)
+            newer = broker_epoch > known  # or the metadata here is older
+            code = errors.UNKNOWN_LEADER_EPOCH if newer else errors.NOT_LEADER_OR_FOLLOWER
+            return refusal(FOUND, code, handle, token)
         follower.broker_epoch = broker_epoch
         follower.log_start = log_start
         if replica not in progress.in_sync and not self._cluster.holds(partition, replica):
             return None  # what it had may be of a log that is gone
-        eligible = known >= 0 and broker_epoch in (-1, known)
-        self._note(partition, replica, offset, eligible)
+        self._note(partition, replica, offset, known >= 0)
         return None
 
     def is_doubted(self, partition: Partition, replica: int, offset: int) -> bool:

@@ -169,7 +169,8 @@ def test_a_follower_that_serves_consumers_is_no_copy_either(cluster):
 
 def fetch(life, offset, replica=2, wait=0, visible=0):
     flags = messages.READ_REPLICA | (messages.READ_WAIT if wait else 0)
-    head = (messages.READ, flags, 0, 5, offset, 4, -1, 0, -1, replica, visible, 0)
+    epoch = life.world.cluster.broker_epoch(replica)
+    head = (messages.READ, flags, 0, 5, offset, 4, -1, 0, epoch, replica, visible, 0)
     message = messages.Message(*head, 1 << 20, wait or 1)
     life.world.arrivals.handle(life.world.core.askers[0], [message], NOW_MS)
     return [answer.flags for answer in life.world.turn()]
