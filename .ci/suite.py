@@ -40,8 +40,9 @@ PROGRESS_S = 30
 class Suite:
     """All stages, with the time that is left and what they found."""
 
-    def __init__(self, place: Path, limit_s: float):
+    def __init__(self, place: Path, limit_s: float, whole: bool = False):
         self._place = place
+        self._whole = whole
         self._end = time.monotonic() + limit_s
         self.began = time.monotonic()
         self.outcomes = Outcomes()
@@ -54,7 +55,7 @@ class Suite:
         if left_s < 1:
             self.problems.append(f"{name}: no time is left for it")
             return Outcomes()
-        line = f"{command} --outcomes {shlex.quote(str(record))} -o session_timeout={left_s:.0f}"
+        line = f"{command} --outcomes={shlex.quote(str(record))} -o session_timeout={left_s:.0f}"
         print(f"== {name}: {line}", flush=True)
         code = self._run_within(name, line, left_s, record)
         found = Outcomes.read(record)
@@ -62,6 +63,8 @@ class Suite:
             self.problems.append(f"{name}: pytest ended with {code}")
         elif code == 1 and not found.failed():
             self.problems.append(f"{name}: pytest ended with 1 and no test failed")
+        if code == NO_TESTS and self._whole:
+            self.problems.append(f"{name}: no test was run")
         if found.unfinished():
             self.problems.append(f"{name}: {len(found.unfinished())} tests did not run")
         return found
@@ -149,6 +152,10 @@ def tell(suite: Suite, flaky: list[str]) -> bool:
         print(f"problem: {problem}")
     counts = outcomes.counts(flaky)
     counts["errors"] = len(suite.problems)
+    if not sum(counts.values()):
+        suite.problems.append("no test was run")
+        print(f"problem: {suite.problems[-1]}")
+        counts["errors"] = 1
     told = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
     took_s = time.monotonic() - suite.began
     print(f"\n==== {told or 'no tests ran'} in {took_s:.2f}s ({clock(took_s)}) ====", flush=True)
@@ -159,6 +166,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--alone", required=True, help="command for what failed")
     parser.add_argument("--limit-s", type=float, default=4000, help="for all stages together")
+    parser.add_argument("--whole", action="store_true", help="each stage has to run tests")
     parser.add_argument("--problem", action="append", default=[], help="one that is known already")
     parser.add_argument("stages", nargs="+", metavar="NAME=COMMAND")
     options = parser.parse_args()
@@ -167,7 +175,7 @@ def main() -> int:
     records = Path(tempfile.mkdtemp(prefix="ci-outcomes-"))
     watch = leftovers.Watch(temporary)
     os.environ |= watch.environment()
-    suite = Suite(records, options.limit_s)
+    suite = Suite(records, options.limit_s, options.whole)
     flaky: list[str] = []
     try:
         for stage in options.stages:
