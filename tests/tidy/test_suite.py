@@ -79,3 +79,10 @@ def test_what_is_left_behind_is_named_ended_and_fails(tmp_path):
         not Path(f"/proc/{pid}/cmdline").exists() or not Path(f"/proc/{pid}/cmdline").read_bytes()
     )
     assert lines[-1].startswith("==== 1 passed, 2 errors in ")
+
+
+def test_a_stage_without_tests_fails(tmp_path):
+    code, lines = run(tmp_path, "def helper(): pass\n")
+    assert code == 1 and "problem: no test was run" in lines, lines
+    code, lines = run(tmp_path, "def helper(): pass\n", "--whole")
+    assert code == 1 and "problem: tests: no test was run" in lines, lines
