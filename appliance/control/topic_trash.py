@@ -193,13 +193,21 @@ class TopicTrash:
             return frozenset(range(buried.partitions))
         held: set[int] = set()
         for path in self._dirs if not buried.let_go else ():
-            names = set(self._names_in(path))
-            held |= {int(found[1]) for name in names if (found := _kept(name, buried.topic_id))}
-            for index in range(buried.partitions):
-                folder = f"{path}/{buried.name}-{index}"
-                if f"{buried.name}-{index}" in names and self._is_of(folder, buried.topic_id):
-                    held.add(index)
+            held |= self._held_in(path, buried)
+            if len(held) < buried.partitions:
+                # An I/O process may have renamed a folder between the listing and the look at it.
+                held |= self._held_in(path, buried)
         return frozenset(held)
+
+    def _held_in(self, path: str, buried: Buried) -> set[int]:
+        """The partitions whose folders are in this log directory, as one listing has them."""
+        names = set(self._names_in(path))
+        held = {int(found[1]) for name in names if (found := _kept(name, buried.topic_id))}
+        for index in range(buried.partitions):
+            folder = f"{path}/{buried.name}-{index}"
+            if f"{buried.name}-{index}" in names and self._is_of(folder, buried.topic_id):
+                held.add(index)
+        return held
 
     def _alone(self, buried: Buried) -> bool:
         """Whether no other node has a replica of it."""

@@ -28,6 +28,14 @@ class Roomy(SimDisk):
     """A disk whose free space the test says."""
 
     free = 1 << 40
+    behind_a_listing = ()
+
+    def listdir(self, path):
+        found = super().listdir(path)
+        renamed, self.behind_a_listing = self.behind_a_listing, ()
+        if renamed:  # by an I/O process, just then
+            self.rename(*renamed)
+        return found
 
     def space(self, path):
         return Space(100 * KEEP, self.free)
@@ -334,3 +342,14 @@ def test_a_damaged_list_is_refused_by_both_readings(text):
     for reading in (trash_file.read, trash_file.listed):
         with pytest.raises(ValueError, match=r"list|version|Expecting"):
             reading(world.disk, DATA)
+
+
+def test_a_folder_that_is_renamed_during_the_look_is_held():
+    world = World()
+    topic_id = world.create("t")
+    path = f"{DATA}/t-0"
+    write_metadata_of(world.disk, path, topic_id)
+    world.delete(topic_id)
+    world.disk.behind_a_listing = (path, f"{path}.{topic_id.hex()}-delete")
+    assert world.held("t") == [{0}]
+    assert not world.disk.behind_a_listing
