@@ -51,9 +51,10 @@ HOT = {
     "replication": ["progress"],
     "shell": ["answers", "links", "loop"],
     "netproc": [
-        "transport", "framing", "sending", "states", "connection", "connections", "routes", "slabs",
-        "intake", "host", "completions", "following", "server", "cursors", "exchanges", "habits",
-        "outbox", "page_cache", "segments", "admission", "pace", "sweeping",
+        "transport", "framing", "sending", "states", "connections_state", "receivers", "connection",
+        "connections", "routes", "slabs", "intake", "host", "completions", "following", "server",
+        "cursors", "exchanges", "habits", "outbox", "page_cache", "segments", "admission", "pace",
+        "sweeping",
     ],
     "logstore": [
         "log", "active", "segments", "segment", "indexes", "lookup", "producer_state", "epochs",

@@ -3,39 +3,29 @@ requests, and the state that says which of this goes on.
 
 Reading stops (and TCP holds the client back) while too many answers wait or there is no room; it
 goes on when there is room again. Whoever makes no progress for too long is hung up on by the sweep.
-The floor is what all connections of a process share; requests go to its reception.
+ConnectionsState is what all connections of a process share; requests go to a RequestReceiver.
 """
 
 import contextlib
 import errno
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
 from typing import Final
 
 from appliance.authorization.rights import Rights
 from appliance.base.caller import ANONYMOUS
-from appliance.base.compiled import mypyc_attr
-from appliance.config.broker import BrokerConfig
-from appliance.handlers.exchange import Exchange, Line
+from appliance.handlers.exchange import Line
 from appliance.netproc import sniff, states
-from appliance.netproc.admission import Admission
+from appliance.netproc.connections_state import ConnectionsState
 from appliance.netproc.cursors import Cursors
 from appliance.netproc.framing import FrameRefused, Framing
 from appliance.netproc.habits import Habits
-from appliance.netproc.limits import ConnectionLimits
 from appliance.netproc.pace import FramePace
-from appliance.netproc.page_cache import PageCache
-from appliance.netproc.sealing import Sealing
+from appliance.netproc.receivers import RequestReceiver
 from appliance.netproc.sending import COLD, FULL, SHARE, Sending
 from appliance.netproc.states import CLOSED, DRAINING, HANDSHAKE, MUTED, OPEN, STARVING, move
-from appliance.netproc.stopwatch import Account, Stopwatch
+from appliance.netproc.stopwatch import Account
 from appliance.netproc.transport import ENDED, READ, WRITE, Transport
-from appliance.ring.arena import UNIT, Arena
-from appliance.ring.client_table import ClientRows
-from appliance.ring.counters import AnswerCounts
-from appliance.shell.bugs import Bugs
-from appliance.shell.log import NOTICE, Log
-from appliance.shell.loop import Loop
+from appliance.ring.arena import UNIT
+from appliance.shell.log import NOTICE
 
 MOST_IN_FLIGHT: Final = 128
 MOST_HANDSHAKES: Final = 8  # rounds in a turn, each up to a ms: others are served in between
@@ -45,119 +35,18 @@ _NAME: Final = 100  # characters of a client's own in a line of the log
 _HUNG_UP: Final = ~(READ | WRITE)  # the bits that come unasked
 
 
-class Floor:
-    """What the connections of a process share, and which of them wait for what.
-
-    heir: goes on with connections that are drained; without one they are hung up on. sealing: says
-    who has shown a certificate. committed, applied: where the metadata log ends, and how far it is
-    replayed here: far behind, nobody is read. dirty: have something to send in this turn. starving:
-    look for room in the next turn. in_line: wait for memory for a long request, in their order.
-    hungry: for a short one. cold: wait for the disk."""
-
-    def __init__(
-        self,
-        loop: Loop,
-        log: Log,
-        watch: Stopwatch,
-        memory: memoryview,
-        config: BrokerConfig,
-        counts: AnswerCounts,
-        clients: ClientRows,
-        committed: memoryview,
-        listeners: Sequence[str] = (),
-    ) -> None:
-        """memory: the receive arena's. clients: where it is told who is connected. committed: the
-        word that says how far the metadata is. listeners: their names; none: as configured."""
-        self.counts = counts
-        self.clients = clients
-        self.listeners = list(listeners) or [one.name for one in config.opened()]
-        self.loop = loop
-        self.log = log
-        self.bugs = Bugs(log)
-        self.watch = watch
-        self.memory = memory
-        self.arena = Arena(len(memory))
-        self.admission = Admission(self.arena, len(memory))
-        self.page_cache = PageCache()
-        self.limits = ConnectionLimits()
-        self.frame_limit = min(config.int("socket.request.max.bytes"), len(memory) // 2)
-        self.queued_limit = config.int("penstock.connection.queued.max.bytes")
-        self.forwarded_limit = config.int("penstock.connection.control.max.requests")
-        self.committed = committed
-        self.applied = self.now_ns = 0  # of the metadata; of this turn
-        self.open: dict[int, Connection] = {}
-        self.dirty: list[Connection] = []
-        self.starving: dict[Connection, None] = {}
-        self.in_line: dict[Connection, None] = {}
-        self.hungry: dict[Connection, None] = {}
-        self.cold: dict[Connection, None] = {}
-        self.heir: Heir | None = None
-        self.sealing: Sealing | None = None
-        self.handshakes = 0  # rounds of them in this turn
-
-    def mark_dirty(self, connection: "Connection") -> None:
-        """Something can be sent at the end of this turn."""
-        if not connection.dirty:
-            connection.dirty = True
-            self.dirty.append(connection)
-
-    def leave_line(self, connection: "Connection") -> None:
-        """It waits for memory no more."""
-        self.hungry.pop(connection, None)
-        self.in_line.pop(connection, None)
-        self.admission.in_line = bool(self.in_line)
-
-    def habits(self) -> Iterator[Habits]:
-        """Of every connection."""
-        return (connection.habits for connection in self.open.values())
-
-
-@mypyc_attr(allow_interpreted_subclasses=True)
-class Reception(ABC):
-    """Who serves what a connection receives."""
-
-    @abstractmethod
-    def request(self, connection: "Connection", position: int, end: int) -> None:
-        """One whole frame lies at memory[position:end], without its length."""
-        ...
-
-    @abstractmethod
-    def level(self, connection: "Connection") -> bool:
-        """Its next request may be taken although `applied` is behind `committed`."""
-        ...
-
-    def holds(self, connection: "Connection") -> bool:
-        """Its next request must not be taken before those under way are answered."""
-        return False
-
-    @abstractmethod
-    def abandoned(self, x: Exchange) -> None:
-        """Nobody waits for the answer to this any more: its connection is closed."""
-        ...
-
-
-@mypyc_attr(allow_interpreted_subclasses=True)
-class Heir(ABC):
-    """Who takes the connections over when this process ends and another one goes on."""
-
-    @abstractmethod
-    def takes(self, connection: "Connection") -> bool:
-        """Everything it asked is answered and sent: whether it is done with here."""
-        ...
-
-
 class Connection:
-    """One client. state: one of `states`. dirty: it is among the floor's. listener: the number of
-    that by which it came. row: where others see it. software: name and version by ApiVersions.
-    principal: proved. rights: of principal and client_id, as in the last request; the intake's.
-    kept: messages that no ring has taken; forwarded: those control has not answered; outbox's.
-    moved_ns: when bytes last came. pace: of the frame that is arriving; the sweep's."""
+    """One client. state: one of `states`. dirty: it is in the shared list of these. listener: the
+    number of that by which it came. row: where others see it. software: name and version, by
+    ApiVersions. principal: proved. rights: of principal and client_id, as in the last request; the
+    intake's. kept: messages that no ring has taken; forwarded: those control has not answered; the
+    outbox's. moved_ns: when bytes last came. pace: of the frame that arrives; the sweep's."""
 
     __slots__ = (
         "_blocked",
-        "_floor",
         "_pause_until_ns",
-        "_reception",
+        "_receiver",
+        "_shared",
         "account",
         "address",
         "client_id",
@@ -184,14 +73,14 @@ class Connection:
 
     def __init__(
         self,
-        floor: Floor,
-        reception: Reception,
+        shared: "ConnectionsState[Connection]",
+        receiver: "RequestReceiver[Connection]",
         transport: Transport,
         address: str,
         listener: int,
     ) -> None:
-        self._floor = floor
-        self._reception = reception
+        self._shared = shared
+        self._receiver = receiver
         self.transport = transport
         self.address = address
         self.listener = listener
@@ -199,9 +88,9 @@ class Connection:
         self.software: tuple[str, str] | None = None
         self.client_id: bytes | None = None
         self.rights: Rights | None = None
-        share = floor.limits.share(address)
-        self.framing = Framing(floor.admission, floor.memory, floor.frame_limit, share)
-        self.sending = Sending(floor.page_cache, floor.counts)
+        share = shared.limits.share(address)
+        self.framing = Framing(shared.admission, shared.memory, shared.frame_limit, share)
+        self.sending = Sending(shared.page_cache, shared.counts)
         self.habits = Habits(address)
         self.account = Account()
         self.cursors: Cursors | None = None  # made by its first fetch
@@ -212,12 +101,14 @@ class Connection:
         self.one_by_one = False  # near its quota: no request before the last one is answered
         self.mask = READ  # what the loop watches for; written by `_watch` alone
         self._blocked = False  # the transport took less than there is to send
-        self.moved_ns = floor.now_ns
+        self.moved_ns = shared.now_ns
         self.pace: FramePace | None = None
         self._pause_until_ns = 0
-        floor.loop.register(transport.fd, READ, self)  # may fail: nothing knows of it yet
-        self.row = floor.clients.claim(address, floor.listeners[listener], floor.now_ns // _MS_NS)
-        floor.open[transport.fd] = self
+        shared.loop.register(transport.fd, READ, self)  # may fail: nothing knows of it yet
+        self.row = shared.clients.claim(
+            address, shared.listeners[listener], shared.now_ns // _MS_NS
+        )
+        shared.open[transport.fd] = self
         self._agree()
 
     @property
@@ -234,48 +125,48 @@ class Connection:
 
     def ready(self, mask: int) -> None:
         """The loop says that the socket can be read or written, or that the client hung up."""
-        floor, state = self._floor, self.state
-        if floor.watch.running:
-            floor.watch.begin(self.account)
+        shared, state = self._shared, self.state
+        if shared.watch.running:
+            shared.watch.begin(self.account)
         if state == HANDSHAKE:
-            floor.handshakes += 1
-            if floor.handshakes <= MOST_HANDSHAKES:
+            shared.handshakes += 1
+            if shared.handshakes <= MOST_HANDSHAKES:
                 self._agree()  # else the loop says it again, in the next turn
         elif state != CLOSED and self.transport.wants:
             self._go_on()
         elif state != CLOSED:
             if mask & WRITE:
-                floor.mark_dirty(self)
+                self.mark_dirty()
             if (mask & READ and state == OPEN) or mask & _HUNG_UP:
                 self._receive()
-        if floor.watch.running:
-            floor.watch.end()
+        if shared.watch.running:
+            shared.watch.end()
 
     def resume(self) -> None:
         """A pause is over, or there may be room again: go on with what is here, then read."""
-        floor = self._floor
+        shared = self._shared
         if self.state == MUTED:
-            if self._pause_until_ns > floor.now_ns:
+            if self._pause_until_ns > shared.now_ns:
                 return
             self.state = move(MUTED, states.PAUSE_OVER)
         elif self.state == STARVING:
             self.state = move(STARVING, states.ROOM)
         elif self.state != OPEN:
             return
-        if floor.watch.running:
-            floor.watch.begin(self.account)
+        if shared.watch.running:
+            shared.watch.begin(self.account)
         self._take()
         if self.transport.buffered and not self.transport.wants and self.state == OPEN:
             self._receive()
         self._watch()
-        if floor.watch.running:
-            floor.watch.end()
+        if shared.watch.running:
+            shared.watch.end()
 
     def feed(self) -> bool:
         """Go on if there is memory for what has arrived; False: it waits as before."""
         if self.state == STARVING and not self.framing.settle_bytes():
             return False
-        self._floor.leave_line(self)
+        self._shared.leave_line(self)
         self.resume()
         return True
 
@@ -288,24 +179,30 @@ class Connection:
 
     def tell_pause(self, kind: int, until_ms: int, pause_ms: int) -> None:
         """Show others that the client was told to wait, for this kind of quota."""
-        self._floor.clients.pause(self.row, kind, until_ms, pause_ms)
+        self._shared.clients.pause(self.row, kind, until_ms, pause_ms)
+
+    def mark_dirty(self) -> None:
+        """Something can be sent at the end of this turn."""
+        if not self.dirty:
+            self.dirty = True
+            self._shared.dirty.append(self)
 
     def flush(self) -> None:
         """Send what is answered, in order, as far as the transport takes it."""
         if self.state == CLOSED:
             return
-        floor = self._floor
+        shared = self._shared
         try:
-            outcome = self.sending.send(self.transport, floor.now_ns)
+            outcome = self.sending.send(self.transport, shared.now_ns)
         except OSError as problem:
             if problem.errno not in _USUAL:
                 self.complain("send-failed", str(problem))
             self.close()
             return
         if outcome == SHARE:
-            floor.mark_dirty(self)
+            self.mark_dirty()
         elif outcome == COLD:
-            floor.cold[self] = None
+            shared.cold[self] = None
         blocked = outcome == FULL
         if blocked != self._blocked or self.transport.wants:
             self._blocked = blocked
@@ -327,11 +224,11 @@ class Connection:
         """One line about this peer, at most one a second for each event and address."""
         name = self.client_id
         who = {} if name is None else {"client": name.decode(errors="replace")[:_NAME]}
-        self._floor.log.event_from(NOTICE, event, self.address, **who, why=why)
+        self._shared.log.event_from(NOTICE, event, self.address, **who, why=why)
 
     def blame(self, where: str, bug: Exception) -> None:
         """Tell a bug that stopped this connection in the middle of something, and hang up."""
-        self._floor.bugs.report(where, bug, peer=self.address)
+        self._shared.bugs.report(where, bug, peer=self.address)
         self.close()
 
     def close(self) -> None:
@@ -339,21 +236,21 @@ class Connection:
         if self.state == CLOSED:
             return
         self.state = move(self.state, states.CLOSE)
-        floor, sending = self._floor, self.sending
-        floor.loop.unregister(self.transport.fd)
-        del floor.open[self.transport.fd]
-        floor.starving.pop(self, None)
-        floor.leave_line(self)
-        floor.cold.pop(self, None)
-        floor.limits.release(self.address)
-        sending.publish_counts(floor.clients, self.row, floor.now_ns)
-        floor.clients.release(self.row)
+        shared, sending = self._shared, self.sending
+        shared.loop.unregister(self.transport.fd)
+        del shared.open[self.transport.fd]
+        shared.starving.pop(self, None)
+        shared.leave_line(self)
+        shared.cold.pop(self, None)
+        shared.limits.release(self.address)
+        sending.publish_counts(shared.clients, self.row, shared.now_ns)
+        shared.clients.release(self.row)
         asked = list(sending.queue)
         self.transport.close()
         sending.drop()
         self.framing.drop()
         for x in asked:
-            self._reception.abandoned(x)
+            self._receiver.abandoned(x)
 
     # The transport --------------------------------------------------------------------------------
 
@@ -366,19 +263,19 @@ class Connection:
                 self.complain("handshake-failed", str(problem))
             self.close()
             return
-        self.moved_ns = self._floor.now_ns
+        self.moved_ns = self._shared.now_ns
         if agreed:
             self.state = move(self.state, states.AGREED)
             if self.transport.buffered:
-                self._floor.starving[self] = None  # the socket may say nothing more
+                self._shared.starving[self] = None  # the socket may say nothing more
         self._watch()
 
     def _meet(self) -> bool:
         """Who it is by its certificate; True. Raises ValueError: nobody."""
-        shown, floor = self.transport.certificate(), self._floor
+        shown, shared = self.transport.certificate(), self._shared
         if shown is not None:
-            assert floor.sealing is not None, "a certificate where no TLS is spoken"
-            self.principal = floor.sealing.principal(floor.listeners[self.listener], shown)
+            assert shared.sealing is not None, "a certificate where no TLS is spoken"
+            self.principal = shared.sealing.principal(shared.listeners[self.listener], shown)
         return True
 
     def _go_on(self) -> None:
@@ -390,9 +287,9 @@ class Connection:
             return
         if not self.transport.wants:
             if self.sending.out:
-                self._floor.mark_dirty(self)
+                self.mark_dirty()
             if self.transport.buffered:
-                self._floor.starving[self] = None
+                self._shared.starving[self] = None
         self._watch()
         if self.state == DRAINING:
             self._hang_up_if_drained()
@@ -411,17 +308,17 @@ class Connection:
             return
         if count > 0:
             framing.arrived(count)
-            self.moved_ns = self._floor.now_ns
+            self.moved_ns = self._shared.now_ns
             self._take()
         if transport.wants:
             self._watch()
         elif transport.buffered and self.state == OPEN:
-            self._floor.starving[self] = None
+            self._shared.starving[self] = None
 
     def _take(self) -> None:
-        """Hand whole frames to the reception, one after the other, as long as it is open."""
-        framing, sending, floor = self.framing, self.sending, self._floor
-        reception = self._reception
+        """Hand whole frames to the receiver, one after the other, as long as it is open."""
+        framing, sending, shared = self.framing, self.sending, self._shared
+        receiver = self._receiver
         try:
             if framing.aside and not framing.settle_bytes():
                 self._wait_for_memory()
@@ -430,26 +327,26 @@ class Connection:
                 queued = len(sending.queue)
                 if (
                     self.kept
-                    or self.forwarded >= floor.forwarded_limit
-                    or (floor.committed[0] != floor.applied and not reception.level(self))
+                    or self.forwarded >= shared.forwarded_limit
+                    or (shared.committed[0] != shared.applied and not receiver.level(self))
                     or queued >= MOST_IN_FLIGHT
-                    or sending.out_bytes > floor.queued_limit
+                    or sending.out_bytes > shared.queued_limit
                     or (queued and self.one_by_one)
-                    or (queued and self.line is not None and reception.holds(self))
+                    or (queued and self.line is not None and receiver.holds(self))
                 ):
                     if framing.waiting():
-                        self._starve(floor.starving)
+                        self._starve(shared.starving)
                     return
                 if not (end := framing.next()):
                     break
-                reception.request(self, framing.body, end)
-            if floor.admission.in_line:
+                receiver.request(self, framing.body, end)
+            if shared.admission.in_line:
                 framing.rest()  # others need it
         except FrameRefused as refused:
             self._refuse(refused)
 
     def _starve(self, line: dict["Connection", None]) -> None:
-        """Takes no more until there is room again; the next turn looks. line: the floor's
+        """Takes no more until there is room again; the next turn looks. line: the shared state's
         of those who wait for the same."""
         if self.state == OPEN:
             self.state = move(OPEN, states.FULL)
@@ -458,14 +355,14 @@ class Connection:
 
     def _wait_for_memory(self) -> None:
         """Reads no more until `feed`."""
-        floor = self._floor
-        self._starve(floor.in_line if self.framing.asks() > UNIT else floor.hungry)
-        floor.admission.in_line = bool(floor.in_line)
+        shared = self._shared
+        self._starve(shared.in_line if self.framing.asks() > UNIT else shared.hungry)
+        shared.admission.in_line = bool(shared.in_line)
 
     def _refuse(self, refused: FrameRefused) -> None:
         who = sniff.what(refused.head)
         if who is None:
-            who = f"{refused}; 8 to {self._floor.frame_limit} are taken (socket.request.max.bytes)"
+            who = f"{refused}; 8 to {self._shared.frame_limit} are taken (socket.request.max.bytes)"
         if sniff.is_http(refused.head):
             with contextlib.suppress(OSError):
                 self.transport.send([sniff.HTTP_ANSWER], False)
@@ -475,7 +372,7 @@ class Connection:
     def _hang_up_if_drained(self) -> None:
         if not self.sending.idle() or self.transport.wants:
             return
-        heir = self._floor.heir
+        heir = self._shared.heir
         if heir is None or heir.takes(self):
             self.close()
 
@@ -489,4 +386,4 @@ class Connection:
             mask = (READ if self.state == OPEN else 0) | (WRITE if self._blocked else 0)
         if mask != self.mask:
             self.mask = mask
-            self._floor.loop.modify(self.transport.fd, mask)
+            self._shared.loop.modify(self.transport.fd, mask)

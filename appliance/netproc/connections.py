@@ -7,7 +7,9 @@ from typing import Final
 
 from appliance.config.broker import BrokerConfig
 from appliance.netproc.arrivals import Arrivals, Door
-from appliance.netproc.connection import Connection, Floor, Reception
+from appliance.netproc.connection import Connection
+from appliance.netproc.connections_state import ConnectionsState
+from appliance.netproc.receivers import RequestReceiver
 from appliance.netproc.slabs import Slab
 from appliance.netproc.sweeping import Sweeping
 from appliance.netproc.transport import Plain, Transport
@@ -20,17 +22,21 @@ _MOST_FED: Final = 64  # of those with short requests, in a turn
 
 
 class Connections:
-    """The open ones are the floor's."""
+    """The open ones are the shared state's."""
 
     def __init__(
-        self, floor: Floor, reception: Reception, arrivals: Arrivals, config: BrokerConfig
+        self,
+        shared: ConnectionsState[Connection],
+        receiver: RequestReceiver[Connection],
+        arrivals: Arrivals,
+        config: BrokerConfig,
     ) -> None:
-        self._floor = floor
-        self._reception = reception
+        self._shared = shared
+        self._receiver = receiver
         self._arrivals = arrivals
         self._next_reclaim_ns = 0
         self._sweeping = Sweeping(
-            floor,
+            shared,
             config.int("connections.max.idle.ms") * 1_000_000,
             config.int("penstock.connection.no.progress.ms") * 1_000_000,
             config.int("penstock.connection.receive.min.bytes.per.second"),
@@ -40,59 +46,59 @@ class Connections:
         """A client has connected; whether the door may let in the next one."""
         if self._arrivals.let_in(transport.sock, address):
             try:
-                Connection(self._floor, self._reception, transport, address, door.number)
+                Connection(self._shared, self._receiver, transport, address, door.number)
             except OSError as problem:  # the loop cannot watch one more
-                self._floor.limits.release(address)
+                self._shared.limits.release(address)
                 transport.close()
                 self.cannot_accept(door, problem)
                 return False
             except Exception as bug:
-                one = self._floor.open.get(transport.fd)
+                one = self._shared.open.get(transport.fd)
                 if one is None:
-                    self._floor.limits.release(address)
+                    self._shared.limits.release(address)
                     raise
                 one.blame("the begin of a connection", bug)
         return self._arrivals.go_on(door)
 
     def adopt(self, guest: Guest) -> Connection:
         """A client that was connected to the process that was here before."""
-        self._floor.limits.admit_again(guest.address)
+        self._shared.limits.admit_again(guest.address)
         transport = Plain(guest.sock)
-        one = Connection(self._floor, self._reception, transport, guest.address, guest.listener)
+        one = Connection(self._shared, self._receiver, transport, guest.address, guest.listener)
         if guest.software is not None:
             one.software = guest.software
-            self._floor.clients.software(one.row, *guest.software)
+            self._shared.clients.software(one.row, *guest.software)
         one.habits.go_on(guest.roles, guest.client_id, guest.asked, guest.gone)
         one.framing.adopt(guest.received)
-        self._floor.starving[one] = None  # the next turn looks at it
+        self._shared.starving[one] = None  # the next turn looks at it
         return one
 
     def cannot_accept(self, door: Door, problem: OSError) -> None:
         """The system lacks descriptors or memory for one more: clients wait in the backlog."""
-        self._floor.log.event_seldom(WARNING, "accept-failed", why=str(problem))
+        self._shared.log.event_seldom(WARNING, "accept-failed", why=str(problem))
         self._arrivals.shut(door, _PAUSE_NS)
 
     def resume_waiting(self, level: bool) -> None:
         """There may be room for those who wait for it. level: metadata is replayed, so that
         requests can be taken."""
-        floor = self._floor
+        shared = self._shared
         if level:
-            waiting = floor.starving
-            floor.starving = {}
+            waiting = shared.starving
+            shared.starving = {}
             for connection in waiting:
                 try:
                     connection.resume()
                 except Exception as bug:
                     connection.blame("reading on", bug)
-        if floor.in_line or floor.hungry:
+        if shared.in_line or shared.hungry:
             self._feed()
 
     def _feed(self) -> None:
         """Give memory to those who wait for it: to those with long requests in their order, to the
         others as far as there is."""
-        floor = self._floor
-        admission, in_line, hungry = floor.admission, floor.in_line, floor.hungry
-        if floor.now_ns >= self._next_reclaim_ns:
+        shared = self._shared
+        admission, in_line, hungry = shared.admission, shared.in_line, shared.hungry
+        if shared.now_ns >= self._next_reclaim_ns:
             self._reclaim()
         for _ in range(min(len(hungry), _MOST_FED)):
             connection = next(iter(hungry))
@@ -114,46 +120,46 @@ class Connections:
 
     def _reclaim(self) -> None:
         """Take back what connections hold and do not need: somebody waits for memory."""
-        floor = self._floor
-        self._next_reclaim_ns = floor.now_ns + _RECLAIM_NS
-        waiting = len(floor.in_line) + len(floor.hungry)
+        shared = self._shared
+        self._next_reclaim_ns = shared.now_ns + _RECLAIM_NS
+        waiting = len(shared.in_line) + len(shared.hungry)
         why = f"{waiting} connections wait for memory for their requests: penstock.arena.bytes"
-        floor.log.event_seldom(WARNING, "receive-memory-short", why=why)
-        for connection in floor.open.values():
+        shared.log.event_seldom(WARNING, "receive-memory-short", why=why)
+        for connection in shared.open.values():
             connection.framing.rest()
 
     def send(self) -> None:
         """To everybody for whom there is something, and to those who waited for the disk."""
-        floor = self._floor
-        while floor.cold:
-            floor.mark_dirty(floor.cold.popitem()[0])
-        dirty = floor.dirty
-        floor.dirty = []
+        shared = self._shared
+        while shared.cold:
+            shared.cold.popitem()[0].mark_dirty()
+        dirty = shared.dirty
+        shared.dirty = []
         for connection in dirty:
             connection.dirty = False
-            if floor.watch.running:
-                floor.watch.begin(connection.account)
+            if shared.watch.running:
+                shared.watch.begin(connection.account)
             try:
                 connection.flush()
             except Exception as bug:
                 connection.blame("sending", bug)
-        if floor.watch.running:
-            floor.watch.end()
+        if shared.watch.running:
+            shared.watch.end()
 
     def sweep(self, now_ns: int) -> list[Slab | None]:
         """Once a second: hang up on the idle and the stuck. The memory that the others hold."""
-        for connection in list(self._floor.open.values()):
+        for connection in list(self._shared.open.values()):
             try:
                 self._sweeping.sweep(connection, now_ns)
             except Exception as bug:
                 connection.blame("the look once a second", bug)
-        return [connection.framing.slab for connection in self._floor.open.values()]
+        return [connection.framing.slab for connection in self._shared.open.values()]
 
     def drain(self) -> bool:
         """Take no more requests; whether everything asked is answered and sent."""
-        for connection in list(self._floor.open.values()):
+        for connection in list(self._shared.open.values()):
             try:
                 connection.drain()
             except Exception as bug:
                 connection.blame("the end of this process", bug)
-        return not self._floor.open
+        return not self._shared.open

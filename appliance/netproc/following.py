@@ -1,7 +1,7 @@
 """What follows in a network process when control has committed metadata.
 
 Invariant: a request never sees an older image than an answer did. Whoever begins one compares the
-floor's `committed[0]` with `applied`, which costs nothing while they are equal, and calls `follow`
+shared's `committed[0]` with `applied`, which costs nothing while they are equal, and calls `follow`
 when they are not. A little is replayed at once; of more `turn` replays a slice, and until all of it
 is replayed requests stay where they lie, and answers of control untold, but for what other nodes
 ask of control (`Handler.between_nodes`): they would have the same news only behind us. Requests
@@ -22,7 +22,8 @@ from appliance.metadata.changes import (
 )
 from appliance.metadata.effective import broker_config
 from appliance.metadata.follower import Follower
-from appliance.netproc.connection import Floor
+from appliance.netproc.connection import Connection
+from appliance.netproc.connections_state import ConnectionsState
 from appliance.netproc.habits import topics_removed
 from appliance.netproc.host import NetprocHost
 from appliance.netproc.sealing import Sealing
@@ -35,7 +36,7 @@ looked through again for each block of producer ids."""
 
 
 class Following:
-    """Keeps the floor's `applied` at where we are."""
+    """Keeps the shared state's `applied` at where we are."""
 
     def __init__(
         self,
@@ -43,25 +44,25 @@ class Following:
         follower: Follower,
         host: NetprocHost,
         throttling: Throttling,
-        floor: Floor,
+        shared: ConnectionsState[Connection],
         sealing: Sealing,
     ) -> None:
         self._seat = seat
         self._follower = follower
         self._host = host
         self._throttling = throttling
-        self._floor = floor
+        self._shared = shared
         self._sealing = sealing
         self._living = self._unfenced()
-        floor.applied = follower.applied
+        shared.applied = follower.applied
         self._set_limits()
         seat.rereading.then(self._reread)
 
     def follow(self) -> bool:
         """Whether all that control has committed is replayed: here and now, if it is little."""
-        floor, follower = self._floor, self._follower
-        committed: int = floor.committed[0]
-        if committed != floor.applied:
+        shared, follower = self._shared, self._follower
+        committed: int = shared.committed[0]
+        if committed != shared.applied:
             if follower.is_far(committed):
                 return False
             self._act_upon(follower.catch_up(committed))
@@ -69,19 +70,19 @@ class Following:
 
     def turn(self) -> bool:
         """Replay a slice of what is committed; whether that was all. Once in a turn."""
-        changes = self._follower.go_on(self._floor.committed[0])
+        changes = self._follower.go_on(self._shared.committed[0])
         if changes is None:
             return False
         self._act_upon(changes)
         return self.follow()
 
     def _act_upon(self, changes: list[Change]) -> None:
-        self._floor.applied = applied = self._follower.applied
+        self._shared.applied = applied = self._follower.applied
         self._host.renew(routes=any(not isinstance(change, _ELSEWHERE) for change in changes))
         removed = [change for change in changes if isinstance(change, TopicRemoved)]
         if removed:
             self._host.forget_files()
-            topics_removed(list(self._floor.habits()), removed)
+            topics_removed([one.habits for one in self._shared.open.values()], removed)
         if any(isinstance(change, ConfigChanged | QuotaChanged) for change in changes):
             self._set_limits()
             self._sealing.follow(changes, self._host.node_id)
@@ -108,7 +109,7 @@ class Following:
         """What may be changed while we run: quotas, and how many connections there may be."""
         image = self._follower.image
         config = broker_config(image, self._seat.config)
-        self._floor.limits.set(
+        self._shared.limits.set(
             config.int("max.connections"),
             config.int("max.connections.per.ip"),
             config.per_address("max.connections.per.ip.overrides"),

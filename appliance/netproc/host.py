@@ -16,7 +16,8 @@ from appliance.handlers.exchange import Exchange, Host, Line, Partitions, Piece,
 from appliance.handlers.nearest import rack_of
 from appliance.handlers.overtaking import Overtaking
 from appliance.metadata.follower import Follower
-from appliance.netproc.connection import Connection, Floor
+from appliance.netproc.connection import Connection
+from appliance.netproc.connections_state import ConnectionsState
 from appliance.netproc.cursors import Cursors
 from appliance.netproc.descriptors import share_descriptors
 from appliance.netproc.exchanges import NO_NUMBER, Exchanges
@@ -43,14 +44,14 @@ class NetprocHost(Host):
     def __init__(
         self,
         seat: Seat,
-        floor: Floor,
+        shared: ConnectionsState[Connection],
         exchanges: Exchanges,
         outbox: Outbox,
         throttling: Throttling,
         follower: Follower,
         questions: Questions,
     ) -> None:
-        self.memory = floor.memory
+        self.memory = shared.memory
         self.config = seat.config
         self.fetch_max_bytes = seat.config.int("fetch.max.bytes")
         self.cluster_id = follower.cluster_id
@@ -61,8 +62,8 @@ class NetprocHost(Host):
         self.log_dirs = seat.log_dirs
         self.image = follower.image
         self.kraft_version = follower.quorum.kraft_version
-        self.now_ns = floor.now_ns
-        self._floor = floor
+        self.now_ns = shared.now_ns
+        self._shared = shared
         self._exchanges = exchanges
         self._outbox = outbox
         self._kept = outbox.kept
@@ -79,13 +80,13 @@ class NetprocHost(Host):
         self.verifies = True
         self.overtaking = Overtaking()
         self._errors = seat.errors
-        self.clients = floor.clients
+        self.clients = shared.clients
         pushes = seat.pushes.rows[seat.index]
         pushes.begin()
         most = seat.config.int("telemetry.max.bytes")
         self.client_metrics = ClientMetrics(pushes, most, os.urandom)
-        self.listeners = floor.listeners
-        most = share_descriptors(floor.limits)
+        self.listeners = shared.listeners
+        most = share_descriptors(shared.limits)
         self._segments = Segments(seat.partitions, self.log_dirs, most=most)
 
     def renew(self, *, routes: bool) -> None:
@@ -100,7 +101,7 @@ class NetprocHost(Host):
     def forget_files(self) -> None:
         """Files may have been cut or removed: keep neither descriptors nor places in them."""
         self._segments.forget()
-        for connection in self._floor.open.values():
+        for connection in self._shared.open.values():
             connection.cursors = None
 
     # Partitions and their files -------------------------------------------------------------------
@@ -135,7 +136,7 @@ class NetprocHost(Host):
             return self._segments.get(route, base_offset, number, layout)
         except OSError as problem:
             name = f"{route.topic}-{route.partition}"
-            self._floor.log.event_of(
+            self._shared.log.event_of(
                 WARNING, "segment-unreadable", problem.filename or name,
                 partition=name, cause=str(problem),
             )  # fmt: skip
@@ -269,7 +270,9 @@ class NetprocHost(Host):
     def ensure_topic(self, x: Exchange, index: int, name: str) -> None:
         token = self._token(x, index)
         caller = x.rights.encoded
-        left_over = int(x.connection.habits.left_over(name, self._floor.habits()))
+        left_over = int(
+            x.connection.habits.left_over(name, (one.habits for one in self._shared.open.values()))
+        )
         fields = (messages.ENSURE_TOPIC, 0, 0, token, left_over, 0, len(caller), 0)
         self._put(x, index, CONTROL_HOME, fields, caller + name.encode())
 
@@ -369,7 +372,7 @@ class NetprocHost(Host):
         connection: Connection = x.connection
         if not connection.dirty:
             connection.dirty = True
-            self._floor.dirty.append(connection)
+            self._shared.dirty.append(connection)
 
     def finish_silently(self, x: Exchange, close: bool) -> None:
         if self._throttling.active:
@@ -380,4 +383,4 @@ class NetprocHost(Host):
             connection.complain("hung-up", "a batch with acks=0 was refused")
             connection.close()
         else:
-            self._floor.mark_dirty(connection)
+            connection.mark_dirty()

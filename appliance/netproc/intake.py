@@ -12,11 +12,12 @@ from appliance.base.errors import UNSUPPORTED_VERSION, MalformedRequest
 from appliance.handlers import k18_api_versions
 from appliance.handlers.exchange import Exchange, Handler
 from appliance.netproc.barrier import Barrier
-from appliance.netproc.connection import Connection, Reception
+from appliance.netproc.connection import Connection
 from appliance.netproc.exchanges import NO_NUMBER
 from appliance.netproc.following import Following
 from appliance.netproc.habits import ROLES
 from appliance.netproc.host import NetprocHost
+from appliance.netproc.receivers import RequestReceiver
 from appliance.ring.counters import API_KEYS
 from appliance.shell.loop import Loop
 from appliance.wire import request_head
@@ -25,7 +26,7 @@ _PREFIX: Final = 4  # bytes that say how long a frame is
 _FETCH: Final = 1
 
 
-class Intake(Reception):
+class Intake(RequestReceiver[Connection]):
     """handlers: by listener, then by API key. loop: knows when it saw the bytes that it brings.
     authorizer: who may do what."""
 

@@ -14,7 +14,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from appliance.handlers.exchange import Exchange, Handler
-from appliance.netproc.connection import Connection, Heir
+from appliance.netproc.connection import Connection
+from appliance.netproc.receivers import HandoverTarget
 from appliance.shell import handing
 from appliance.shell.handing import Guest
 from appliance.shell.log import INFO, WARNING, Log
@@ -29,7 +30,7 @@ ANSWERS_NS: Final = 1_000_000_000
 """How long answers may still come, once nobody is read any more."""
 
 
-class Parting(Heir):
+class Parting(HandoverTarget[Connection]):
     """over: a socket to the supervisor. doorbell: wakes it. handed: connections that went over;
     lost: those that could not, which are closed. serves: by listener, where it is another appliance
     that goes on with them, and nothing is waited for."""

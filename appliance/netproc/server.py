@@ -20,8 +20,9 @@ from appliance.metadata.follower import Follower
 from appliance.netproc.arrivals import Arrivals
 from appliance.netproc.barrier import Barrier
 from appliance.netproc.completions import Completions
-from appliance.netproc.connection import Connection, Floor
+from appliance.netproc.connection import Connection
 from appliance.netproc.connections import Connections
+from appliance.netproc.connections_state import ConnectionsState
 from appliance.netproc.exchanges import Exchanges
 from appliance.netproc.following import Following
 from appliance.netproc.host import NetprocHost
@@ -75,24 +76,24 @@ class Server:
         clients = seat.clients.rows[seat.index]
         clients.begin()
         committed = seat.processes.word(METADATA_OFFSET)
-        self.floor = Floor(
+        self.shared: ConnectionsState[Connection] = ConnectionsState(
             loop, log, throttling.watch, memory, seat.config, counts, clients, committed, seat.names
         )
-        self.floor.now_ns = clock.monotonic_ns()
+        self.shared.now_ns = clock.monotonic_ns()
         self.exchanges = Exchanges()
         self._outbox = Outbox(links, seat.ioprocs, seat.config)
         self._kept = self._outbox.kept
         self._questions = Questions(seat.config, follower, loop, clock)
         self._asked_nodes = self._questions.links
         self.host = NetprocHost(
-            seat, self.floor, self.exchanges, self._outbox, throttling, follower, self._questions
+            seat, self.shared, self.exchanges, self._outbox, throttling, follower, self._questions
         )
-        self.floor.sealing = self.sealing = sealing = Sealing(
+        self.shared.sealing = self.sealing = sealing = Sealing(
             lambda: broker_config(follower.image, seat.config), log, clock, seat.index == 0
         )
-        sealing.add(self.floor.listeners)
-        self._following = Following(seat, follower, self.host, throttling, self.floor, sealing)
-        self._bugs = self.floor.bugs
+        sealing.add(self.shared.listeners)
+        self._following = Following(seat, follower, self.host, throttling, self.shared, sealing)
+        self._bugs = self.shared.bugs
         barrier = Barrier(self.host, self.exchanges, self._bugs)
         self._completions = Completions(
             self.host, self.exchanges, self._following, throttling.watch, barrier, self._outbox
@@ -100,10 +101,10 @@ class Server:
         slots = seat.config.int("max.incremental.fetch.session.cache.slots") // seat.netprocs
         controllers = registry.controllers_handlers() if seat.config.several else {}
         self._serves = registry.handlers(FetchSessions(slots, lambda: randbits(31))), controllers
-        self._handlers = [self._handlers_of(name) for name in self.floor.listeners]
+        self._handlers = [self._handlers_of(name) for name in self.shared.listeners]
         intake = Intake(self.host, barrier, self._following, self._handlers, loop, seat.authorizer)
-        self._arrivals = Arrivals(throttling.meters, self.floor.limits, loop, clock, log)
-        self.connections = Connections(self.floor, intake, self._arrivals, seat.config)
+        self._arrivals = Arrivals(throttling.meters, self.shared.limits, loop, clock, log)
+        self.connections = Connections(self.shared, intake, self._arrivals, seat.config)
         self.listeners: list[Listener] = []
         self._shut: list[Listener] = []  # nobody is accepted there yet
         self._listen(seat.listeners)
@@ -114,7 +115,7 @@ class Server:
         self._muted = throttling.muted
         self._held = self._arrivals.held
         self._shut_doors = self._arrivals.shut_doors
-        self._next_sweep_ns = self.floor.now_ns + _SWEEP_NS
+        self._next_sweep_ns = self.shared.now_ns + _SWEEP_NS
         self._drain = seat.processes.word(DRAIN)
         self._drain_until_ns = 0
         self._seat = seat
@@ -135,15 +136,15 @@ class Server:
             self._serves = self._serves[0], registry.controllers_handlers()
         self.sealing.add(names)
         self._handlers += [self._handlers_of(name) for name in names]
-        self.floor.listeners += names
+        self.shared.listeners += names
         new = self._listen(doors)
         if not self._drain_until_ns:
             first = [not self._early_days or config.is_controllers(name) for name in names]
             self._open([one for one, now in zip(new, first, strict=True) if now])
 
     def _listen(self, doors: Sequence[socket.socket]) -> list[Listener]:
-        """At these, too, which are the floor's next ones by name; opened later."""
-        config, names = self.host.config, self.floor.listeners
+        """At these, too, which are the shared state's next ones by name; opened later."""
+        config, names = self.host.config, self.shared.listeners
         first = len(self.listeners)
         new = [
             Listener(self.connections, config, number, sock, names[number], self.sealing)
@@ -159,7 +160,7 @@ class Server:
 
     def open_for_controllers(self, config: BrokerConfig) -> None:
         """Let the other controllers connect; clients have to wait until `open_for_business`."""
-        doors = [config.is_controllers(name) for name in self.floor.listeners]
+        doors = [config.is_controllers(name) for name in self.shared.listeners]
         self._open([one for one, first in zip(self.listeners, doors, strict=True) if first])
 
     def open_for_business(self) -> None:
@@ -180,7 +181,7 @@ class Server:
         if seat.news is None or self._early_days:
             return
         if self._parting is None:
-            now_ns = self.floor.now_ns
+            now_ns = self.shared.now_ns
             self._parting = Parting(seat.news, seat.supervisor_doorbell, self._log, now_ns)
         if for_good:
             self._parting.serves = [serves(handlers) for handlers in self._handlers]
@@ -201,7 +202,7 @@ class Server:
                 continue
             try:
                 one = self.connections.adopt(guest)
-                if guest.muted_until_ns > self.floor.now_ns and not one.closed:
+                if guest.muted_until_ns > self.shared.now_ns and not one.closed:
                     self._throttling.mute_again(one, guest.muted_until_ns)
             except Exception as bug:
                 self._bugs.report("a connection that was handed over", bug, peer=guest.address)
@@ -234,10 +235,10 @@ class Server:
 
     def turn(self, now_ns: int) -> int:
         """Metadata, timers and sending; answers how many ms the loop may wait, or STOP."""
-        floor, connections = self.floor, self.connections
-        floor.now_ns = self.host.now_ns = now_ns
-        floor.handshakes = 0
-        level = floor.committed[0] == floor.applied or self._following.turn()
+        shared, connections = self.shared, self.connections
+        shared.now_ns = self.host.now_ns = now_ns
+        shared.handshakes = 0
+        level = shared.committed[0] == shared.applied or self._following.turn()
         if level and self._early:
             self._completions.tell_early()
         questions_ms = self._ask_nodes() if self._asked_nodes else LONGEST_WAIT_MS
@@ -253,13 +254,13 @@ class Server:
             or self._early_days
         ):
             self._due(now_ns)
-        if floor.starving or floor.in_line or floor.hungry:
+        if shared.starving or shared.in_line or shared.hungry:
             connections.resume_waiting(level)
         outbox = self._outbox
         if outbox.fresh:
             outbox.fresh = False
             self._links.flush()  # the others work while this one sends
-        if floor.dirty or floor.cold:
+        if shared.dirty or shared.cold:
             connections.send()
         drained = (self._drain[0] or self._parting is not None) and self._drained()
         if outbox.fresh:  # who hung up just now had asked for something: it is cancelled
@@ -267,9 +268,9 @@ class Server:
             self._links.flush()
         if drained:
             return STOP
-        if floor.dirty or not level:
+        if shared.dirty or not level:
             return 0  # who sent its share of this turn goes on in the next, and so does the replay
-        if self._kept or floor.starving or floor.cold or floor.in_line or floor.hungry:
+        if self._kept or shared.starving or shared.cold or shared.in_line or shared.hungry:
             return 1
         if deadlines or self._muted or self._held or self._shut_doors:
             return min(questions_ms, self._wait_ms(now_ns))
@@ -316,15 +317,15 @@ class Server:
         self._completions.expire_overdue(now_ns)
         self._bugs.guard("certificates", lambda: self.sealing.look(now_ns))
         held = self.connections.sweep(now_ns)
-        check(self.floor.arena, held + self.exchanges.check())
-        give_back(self.floor.arena, self.floor.memory)
+        check(self.shared.arena, held + self.exchanges.check())
+        give_back(self.shared.arena, self.shared.memory)
 
     def _drained(self) -> bool:
         """Whether everything asked is answered and sent, or the time for it is over."""
-        now_ns, parting = self.floor.now_ns, self._parting
+        now_ns, parting = self.shared.now_ns, self._parting
         if parting is not None and self._drain[0] and not parting.serves:
             parting = None  # all ends, and nobody comes
-        self.floor.heir = parting
+        self.shared.heir = parting
         if not self._drain_until_ns:
             living = self.exchanges.living.values()
             if parting is not None and not parting.may_begin(living, now_ns):
@@ -339,5 +340,5 @@ class Server:
             parting.try_again()
         over = self.connections.drain() or now_ns >= self._drain_until_ns
         if over and parting is not None:
-            parting.tell(len(self.floor.open))
+            parting.tell(len(self.shared.open))
         return over

@@ -6,7 +6,8 @@ Called by all connections' keeper.
 
 from typing import Final
 
-from appliance.netproc.connection import Connection, Floor
+from appliance.netproc.connection import Connection
+from appliance.netproc.connections_state import ConnectionsState
 from appliance.netproc.pace import FramePace
 from appliance.netproc.states import HANDSHAKE, MUTED, OPEN
 
@@ -18,22 +19,24 @@ class Sweeping:
     """idle_ns: how long a connection may ask nothing. patience_ns: how long it may stand still in
     the middle of something. least_rate: bytes/s at which a request has to arrive; 0: any."""
 
-    __slots__ = ("_floor", "_idle_ns", "_least_rate", "_patience_ns")
+    __slots__ = ("_idle_ns", "_least_rate", "_patience_ns", "_shared")
 
-    def __init__(self, floor: Floor, idle_ns: int, patience_ns: int, least_rate: int) -> None:
-        self._floor = floor
+    def __init__(
+        self, shared: ConnectionsState[Connection], idle_ns: int, patience_ns: int, least_rate: int
+    ) -> None:
+        self._shared = shared
         self._idle_ns = idle_ns
         self._patience_ns = patience_ns
         self._least_rate = least_rate
 
     def sweep(self, connection: Connection, now_ns: int) -> None:
         """Say how much it has been, hang up on it or free what it does not use."""
-        floor = self._floor
-        connection.sending.publish_counts(floor.clients, connection.row, floor.now_ns)
+        shared = self._shared
+        connection.sending.publish_counts(shared.clients, connection.row, shared.now_ns)
         if (
             (connection.state == MUTED and connection.pause_until_ns > now_ns)
-            or connection in floor.in_line
-            or connection in floor.hungry
+            or connection in shared.in_line
+            or connection in shared.hungry
         ):
             connection.moved_ns = now_ns  # it is we who do not read
         framing, sending = connection.framing, connection.sending
@@ -60,6 +63,6 @@ class Sweeping:
             connection.pace = FramePace(now_ns, have) if connection.state == OPEN else None
             return False
         rate, framing = self._least_rate, connection.framing
-        if self._floor.admission.in_line and framing.slab is not None:
+        if self._shared.admission.in_line and framing.slab is not None:
             rate = max(rate, framing.claimed() * _SECOND_NS // self._patience_ns)
         return rate > 0 and pace.measure_behind_ns(now_ns, have, rate) > self._patience_ns

@@ -1,4 +1,4 @@
-"""A floor without a process: connections over socket pairs, and the test in the place of whoever
+"""A shared without a process: connections over socket pairs, and the test in the place of whoever
 serves their requests."""
 
 import contextlib
@@ -6,8 +6,10 @@ import socket
 from types import SimpleNamespace
 
 from appliance.config.broker import BrokerConfig
-from appliance.netproc.connection import Connection, Floor, Reception
+from appliance.netproc.connection import Connection
 from appliance.netproc.connections import Connections
+from appliance.netproc.connections_state import ConnectionsState
+from appliance.netproc.receivers import RequestReceiver
 from appliance.netproc.states import STARVING
 from appliance.netproc.stopwatch import Stopwatch
 from appliance.netproc.sweeping import Sweeping
@@ -16,7 +18,7 @@ from appliance.ring.arena import UNIT
 from appliance.ring.client_table import ClientTable
 from appliance.ring.counters import Counters
 
-WHY = "its loop is a fake, and a Floor takes a Loop only"
+WHY = "its loop is a fake, and a ConnectionsState takes a Loop only"
 
 
 class FakeLoop:
@@ -36,11 +38,11 @@ class FakeLoop:
         del self.masks[fd]
 
 
-class Served(Reception):
+class Served(RequestReceiver):
     """Takes frames as a server does; keeps the slab of every `hold`-th one until `release`."""
 
-    def __init__(self, floor, hold=0):
-        self.floor = floor
+    def __init__(self, shared, hold=0):
+        self.shared = shared
         self.frames = []
         self.held = []
         self.hold = hold
@@ -48,7 +50,7 @@ class Served(Reception):
         self.on_request = lambda connection: None
 
     def request(self, connection, position, end):
-        self.frames.append(bytes(self.floor.memory[position:end]))
+        self.frames.append(bytes(self.shared.memory[position:end]))
         if self.hold and len(self.frames) % self.hold == 0:
             slab = connection.framing.slab.hold()
             self.held.append((slab, position, end, self.frames[-1]))
@@ -62,13 +64,13 @@ class Served(Reception):
 
     def release(self):
         for slab, position, end, frame in self.held:
-            assert bytes(self.floor.memory[position:end]) == frame, "held bytes were written over"
+            assert bytes(self.shared.memory[position:end]) == frame, "held bytes were written over"
             slab.let_go()
         self.held.clear()
 
 
 class FloorPlan:
-    """floor, reception and what was complained about; `pair` makes a connection and its peer."""
+    """shared, receiver and what was complained about; `pair` makes a connection and its peer."""
 
     def __init__(self, arena_bytes=64 * UNIT, hold=0):
         self.complaints = []
@@ -84,12 +86,12 @@ class FloorPlan:
         committed = memoryview(bytearray(8)).cast("q")
         seen = memoryview(bytearray(ClientTable.bytes_needed(1)))
         self.clients = ClientTable(seen, 1)
-        self.floor = Floor(
+        self.shared = ConnectionsState(
             self.loop, log, watch, memory, config, self.counts, self.clients.rows[0], committed
         )
-        self.floor.limits.set(100, 100, {})
-        self.reception = Served(self.floor, hold)
-        self.connections = Connections(self.floor, self.reception, None, config)
+        self.shared.limits.set(100, 100, {})
+        self.receiver = Served(self.shared, hold)
+        self.connections = Connections(self.shared, self.receiver, None, config)
         self.ends = []
 
     def pair(self, transport=Plain):
@@ -97,8 +99,8 @@ class FloorPlan:
         for sock in (ours, theirs):
             sock.setblocking(False)
             self.ends.append(sock)
-        assert self.floor.limits.admit("peer") is None
-        return Connection(self.floor, self.reception, transport(ours), "peer", 0), theirs
+        assert self.shared.limits.admit("peer") is None
+        return Connection(self.shared, self.receiver, transport(ours), "peer", 0), theirs
 
     def mask(self, connection):
         """What the loop watches for on its behalf."""
@@ -106,18 +108,18 @@ class FloorPlan:
 
     def turn(self):
         """What the server does about those who wait."""
-        self.floor.now_ns += 1_000_000
+        self.shared.now_ns += 1_000_000
         self.connections.resume_waiting(True)
 
     def sweep(self, now_ns, idle_ns, patience_ns, least_rate=0):
         """What the server does once a second."""
-        self.floor.now_ns = max(self.floor.now_ns, now_ns)
-        sweeping = Sweeping(self.floor, idle_ns, patience_ns, least_rate)
-        for connection in list(self.floor.open.values()):
+        self.shared.now_ns = max(self.shared.now_ns, now_ns)
+        sweeping = Sweeping(self.shared, idle_ns, patience_ns, least_rate)
+        for connection in list(self.shared.open.values()):
             sweeping.sweep(connection, now_ns)
 
     def close(self):
-        for connection in list(self.floor.open.values()):
+        for connection in list(self.shared.open.values()):
             connection.close()
         for end in self.ends:
             end.close()
@@ -128,7 +130,7 @@ def deliver(plan, connection, peer, data):
     would."""
     sent = 0
     idle = turns = 0
-    frames = plan.reception.frames
+    frames = plan.receiver.frames
     while idle < 3:
         turns += 1
         assert turns < 20_000, "the connection is stuck"
@@ -137,7 +139,7 @@ def deliver(plan, connection, peer, data):
                 sent += peer.send(data[sent : sent + 300_000])
         before = len(frames), connection.framing.end, len(connection.framing.aside)
         if connection.state == STARVING:
-            plan.reception.release()
+            plan.receiver.release()
             plan.turn()
         else:
             connection.ready(1)

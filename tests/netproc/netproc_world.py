@@ -93,7 +93,7 @@ class World:
 
     def sockets(self):
         """All are taken for readable."""
-        for connection in list(self.server.floor.open.values()):
+        for connection in list(self.server.shared.open.values()):
             try:  # as the loop does
                 connection.ready(READABLE | connection.mask & WRITABLE)
             except Exception as bug:
@@ -138,12 +138,12 @@ class World:
         self.turn()
         self.turn(ms=2000)
         assert not self.server.exchanges.living
-        assert self.server.floor.arena.used == 0, "memory that nobody holds"
+        assert self.server.shared.arena.used == 0, "memory that nobody holds"
 
     def close(self):
         for one in self.clients:
             one.close()
-        for connection in list(self.server.floor.open.values()):
+        for connection in list(self.server.shared.open.values()):
             connection.close()
         if self.shell is not None:
             self.shell.close()

@@ -40,8 +40,8 @@ def feed_side_by_side(plan, links, piece, frames):
             if plan.mask(connection) & READ:
                 connection.ready(READ)
         plan.turn()
-        plan.floor.arena.invariants()
-        if not rest and len(plan.reception.frames) == frames:
+        plan.shared.arena.invariants()
+        if not rest and len(plan.receiver.frames) == frames:
             return
 
 
@@ -49,8 +49,8 @@ def feed_side_by_side(plan, links, piece, frames):
 def test_requests_side_by_side_that_need_more_than_there_is_are_all_served(plan, count, units):
     links = [(*plan.pair(), frame(bytes([n]) * units * UNIT)) for n in range(count)]
     feed_side_by_side(plan, links, UNIT, count)
-    assert sorted(one[0] for one in plan.reception.frames) == list(range(count))
-    assert not plan.floor.in_line and not plan.floor.hungry
+    assert sorted(one[0] for one in plan.receiver.frames) == list(range(count))
+    assert not plan.shared.in_line and not plan.shared.hungry
     assert [event for event, _ in plan.complaints if event != "receive-memory-short"] == []
 
 
@@ -71,11 +71,11 @@ def test_whatever_arrives_side_by_side_is_served(sizes, piece):
             for n, some in enumerate(sizes)
         ]
         feed_side_by_side(plan, links, piece, sum(map(len, sizes)))
-        served = sorted((one[0], len(one)) for one in plan.reception.frames)
+        served = sorted((one[0], len(one)) for one in plan.receiver.frames)
         assert served == sorted((n, size) for n, some in enumerate(sizes) for size in some)
     finally:
         plan.close()
-    assert plan.floor.arena.used == 0
+    assert plan.shared.arena.used == 0
 
 
 def test_half_frames_hold_no_memory_that_a_newcomer_needs(plan):
@@ -92,14 +92,14 @@ def test_half_frames_hold_no_memory_that_a_newcomer_needs(plan):
     peer.send(frame(b"12345678"))
     connection.ready(READ)
     plan.turn()
-    assert plan.reception.frames == [b"12345678"]
+    assert plan.receiver.frames == [b"12345678"]
 
 
 def test_a_frame_that_comes_slower_than_the_least_rate_is_given_up(plan):
     slow, slow_peer = plan.pair()
     fast, fast_peer = plan.pair()
     for n in range(1, 40):
-        plan.floor.now_ns = n * SECOND
+        plan.shared.now_ns = n * SECOND
         for connection, peer, data in ((slow, slow_peer, b"x"), (fast, fast_peer, bytes(1500))):
             if not connection.closed:
                 peer.send(HALF_FRAME if n == 1 else data)
@@ -110,16 +110,16 @@ def test_a_frame_that_comes_slower_than_the_least_rate_is_given_up(plan):
 
 
 def test_who_waits_for_memory_is_not_taken_for_stuck(plan):
-    taken = plan.floor.arena.allocate(60 * UNIT)
+    taken = plan.shared.arena.allocate(60 * UNIT)
     connection, peer = plan.pair()
     peer.send(frame(bytes(20 * UNIT))[:10_000])
     connection.ready(READ)
     connection.ready(READ)
-    assert connection in plan.floor.in_line and not plan.mask(connection)
+    assert connection in plan.shared.in_line and not plan.mask(connection)
     for n in range(1, 100):
         plan.sweep(n * SECOND, 20 * SECOND, 10 * SECOND, least_rate=1024)
     assert not connection.closed
-    plan.floor.arena.free(taken)
+    plan.shared.arena.free(taken)
     plan.turn()
     assert plan.mask(connection) == READ
 
@@ -129,21 +129,21 @@ def test_who_holds_memory_that_others_wait_for_has_to_go_on(plan):
     holds.send(frame(bytes(30 * UNIT))[: 2 * UNIT])
     for _ in range(3):
         holder.ready(READ)
-    assert plan.floor.arena.used >= 30 * UNIT
+    assert plan.shared.arena.used >= 30 * UNIT
     waiter, waits = plan.pair()
     waits.send(frame(bytes(31 * UNIT))[: 2 * UNIT])
     for _ in range(3):
         waiter.ready(READ)
-    assert waiter in plan.floor.in_line
+    assert waiter in plan.shared.in_line
     for n in range(1, 34):
-        plan.floor.now_ns = n * SECOND
+        plan.shared.now_ns = n * SECOND
         if not holder.closed:
             holds.send(bytes(2000))
             holder.ready(READ)
         plan.sweep(n * SECOND, 600 * SECOND, 30 * SECOND, least_rate=1024)
     assert holder.closed and not waiter.closed
     plan.turn()
-    assert waiter not in plan.floor.in_line
+    assert waiter not in plan.shared.in_line
 
 
 def test_a_pause_is_made_up_for():

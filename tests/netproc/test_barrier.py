@@ -28,7 +28,7 @@ def world(tmp_path):
 
 def served(world):
     """Every handler of the registries, which are put into the first listener."""
-    found = world.server.connections._reception._handlers[0]
+    found = world.server.connections._receiver._handlers[0]
     for key, handler in controllers_handlers().items():
         found.setdefault(key, handler)
     return found
@@ -110,7 +110,7 @@ def test_a_hook_of_any_handler_that_raises_costs_its_connection(world, hook):
         handlers[key] = handler
         world.turn()
         goes_on(world, other)
-    assert world.server.floor.limits.count == 1
+    assert world.server.shared.limits.count == 1
     assert len(bugs(world)) >= len(handlers) and all("planted" in line for line in bugs(world))
     world.end()
 
@@ -135,7 +135,7 @@ def test_memory_of_an_exchange_that_failed_is_held_until_nobody_reads_it(world):
     assert hung_up(world, client)
     assert len(world.server.exchanges.living) == 1
     world.server.exchanges.check()
-    assert world.server.floor.arena.used
+    assert world.server.shared.arena.used
     world.turn(ms=2000)  # the look once a second, at what is held too
     world.tell(APPENDED, second.token)
     world.turn()
@@ -171,7 +171,7 @@ def test_what_fails_of_a_connection_costs_that_connection(world, monkeypatch, ki
     """In a turn of its own, in one of the loop, or once a second."""
     client, other = world.client("bad"), world.client()
     other.ask(18, 0)
-    (bad,) = (one for one in world.server.floor.open.values() if one.sending.requests == 0)
+    (bad,) = (one for one in world.server.shared.open.values() if one.sending.requests == 0)
     usual = getattr(kind, name)
 
     def fails(self, *args):
@@ -182,9 +182,9 @@ def test_what_fails_of_a_connection_costs_that_connection(world, monkeypatch, ki
 
     monkeypatch.setattr(kind, name, fails)
     if name == "resume":
-        world.server.floor.starving[bad] = None
+        world.server.shared.starving[bad] = None
     if name == "level":
-        world.server.floor.applied -= 1
+        world.server.shared.applied -= 1
     client.send(18, 0)
     world.turn()
     world.turn(ms=2000)
@@ -207,7 +207,7 @@ def test_a_connection_that_cannot_begin_leaves_nothing(world, monkeypatch, name)
             world.server.failed(world.server.listeners[0], bug)
             client = world.clients[-1]
         assert hung_up(world, client)
-    assert world.server.floor.limits.count == len(world.server.floor.open) == 1
+    assert world.server.shared.limits.count == len(world.server.shared.open) == 1
     assert len(bugs(world)) == 1
     goes_on(world, other)
     assert world.client().ask(18, 0).error_code == 0

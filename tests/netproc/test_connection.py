@@ -42,11 +42,11 @@ def test_frames_arrive_as_they_were_sent(sizes, hold):
     connection, peer = plan.pair()
     bodies = [bytes([n % 251]) * size for n, size in enumerate(sizes)]
     deliver(plan, connection, peer, b"".join(map(frame, bodies)))
-    assert plan.reception.frames == bodies
-    plan.reception.release()
+    assert plan.receiver.frames == bodies
+    plan.receiver.release()
     plan.close()
-    assert plan.floor.arena.used == 0, "every slab went back"
-    plan.floor.arena.invariants()
+    assert plan.shared.arena.used == 0, "every slab went back"
+    plan.shared.arena.invariants()
 
 
 def test_who_hangs_up_is_closed(plan):
@@ -57,8 +57,8 @@ def test_who_hangs_up_is_closed(plan):
     peer.close()
     connection.ready(READ)
     assert connection.state == CLOSED and connection.closed
-    assert plan.reception.abandons == [waits]
-    assert not plan.floor.open and not plan.loop.masks and not plan.floor.limits.count
+    assert plan.receiver.abandons == [waits]
+    assert not plan.shared.open and not plan.loop.masks and not plan.shared.limits.count
 
 
 @pytest.mark.parametrize(
@@ -86,8 +86,8 @@ def test_an_exhausted_arena_stops_reading_until_something_is_freed():
     connection, peer = plan.pair()
     bodies = [bytes([n]) * 50_000 for n in range(12)]
     deliver(plan, connection, peer, b"".join(map(frame, bodies)))
-    assert plan.reception.frames == bodies
-    plan.reception.release()
+    assert plan.receiver.frames == bodies
+    plan.receiver.release()
     plan.close()
 
 
@@ -98,7 +98,7 @@ def too_many(plan, connection):
 
 
 def too_long(plan, connection):
-    connection.sending.out_bytes = plan.floor.queued_limit + 1
+    connection.sending.out_bytes = plan.shared.queued_limit + 1
     return lambda: setattr(connection.sending, "out_bytes", 0)
 
 
@@ -108,7 +108,7 @@ def a_full_ring(plan, connection):
 
 
 def too_much_for_control(plan, connection):
-    connection.forwarded = plan.floor.forwarded_limit
+    connection.forwarded = plan.shared.forwarded_limit
     return lambda: setattr(connection, "forwarded", 0)
 
 
@@ -121,13 +121,13 @@ def test_what_cannot_be_served_now_is_not_read(plan, fill):
     assert connection.state == OPEN, "half a request does no harm"
     peer.send(frame(b"12345678")[5:])
     connection.ready(READ)
-    assert not plan.reception.frames
+    assert not plan.receiver.frames
     assert connection.state == STARVING and not plan.mask(connection)
     plan.turn()
-    assert connection.state == STARVING and connection in plan.floor.starving
+    assert connection.state == STARVING and connection in plan.shared.starving
     empty()
     plan.turn()
-    assert plan.reception.frames == [b"12345678"]
+    assert plan.receiver.frames == [b"12345678"]
     assert connection.state == OPEN and plan.mask(connection) == READ
 
 
@@ -141,7 +141,7 @@ def test_a_full_socket_is_watched_until_it_takes_more(plan):
     while got < len(data):
         got += len(peer.recv(1 << 20))
         connection.ready(WRITE)
-        plan.floor.dirty.clear()
+        plan.shared.dirty.clear()
         connection.dirty = False
         connection.flush()
     assert plan.mask(connection) == READ
@@ -159,7 +159,7 @@ def test_at_the_end_what_was_asked_is_answered_and_no_more_is_taken(plan):
     assert idle.closed and connection.state == DRAINING
     assert not plan.mask(connection)
     connection.ready(READ)
-    assert not plan.reception.frames
+    assert not plan.receiver.frames
     waits.answer = [b"the last"]
     connection.flush()
     assert connection.closed and peer.recv(100) == b"the last"
@@ -176,9 +176,9 @@ def test_who_stands_still_in_the_middle_of_something_is_hung_up_on(plan):
     reader.flush()
     asked(waits)
     plan.sweep(10, 20, 10)
-    assert len(plan.floor.open) == 4
+    assert len(plan.shared.open) == 4
     plan.sweep(11, 20, 10)
-    assert set(plan.floor.open.values()) == {waits, idle}
+    assert set(plan.shared.open.values()) == {waits, idle}
     assert [event for event, _ in plan.complaints] == ["no-progress"] * 2
     plan.sweep(21, 20, 10)
-    assert set(plan.floor.open.values()) == {waits}
+    assert set(plan.shared.open.values()) == {waits}

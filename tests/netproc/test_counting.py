@@ -116,8 +116,8 @@ def test_a_request_begins_when_it_was_seen_and_not_when_the_last_turn_was(rig):
     rig.serve(client, *produce(-1))
     _, version, values = fetch(1)
     client.send(FETCH, version, **values | {"max_wait": 500})
-    woke = world.loop.woke_ns = world.server.floor.now_ns + 90_000_000
-    (connection,) = world.server.floor.open.values()
+    woke = world.loop.woke_ns = world.server.shared.now_ns + 90_000_000
+    (connection,) = world.server.shared.open.values()
     connection.ready(1)
     (x,) = world.server.exchanges.living.values()
     assert x.started_ns == woke
@@ -135,7 +135,7 @@ def test_a_connection_is_seen_with_what_it_has_been_asked_once_a_second(rig):
     seen, second = clients.connected()
     assert (seen.requests, seen.principal, seen.listener) == (0, "ANONYMOUS", "PLAINTEXT")
     assert seen.address and seen.client_id
-    rig.world.server.connections.sweep(rig.world.server.floor.now_ns)
+    rig.world.server.connections.sweep(rig.world.server.shared.now_ns)
     seen, second = clients.connected()
     assert (seen.requests, seen.last_api, second.requests) == (4, FETCH, 1)
     asked = (API_VERSIONS, PRODUCE, FETCH, METADATA)

@@ -29,7 +29,7 @@ def create(client, name="many"):
 
 
 def is_behind(world):
-    return world.server.floor.applied != world.table.metadata_offset
+    return world.server.shared.applied != world.table.metadata_offset
 
 
 def partitions(world, name="many"):

@@ -166,7 +166,7 @@ def test_a_listener_without_descriptors_rests_and_accepts_when_there_are_some(wo
     late = socket.create_connection(world.door.getsockname())
     few_files()
     world.server.listeners[0].ready(1)
-    assert world.server.floor.limits.count == 1
+    assert world.server.shared.limits.count == 1
     assert ask(world, other, 18, 0).error_code == 0
     assert len(world.server._shut_doors) == 1, "it does not try again in this turn"
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
@@ -176,7 +176,7 @@ def test_a_listener_without_descriptors_rests_and_accepts_when_there_are_some(wo
         world.now_ns = time.monotonic_ns()
         turn(world)
     world.server.listeners[0].ready(1)
-    assert world.server.floor.limits.count == 2
+    assert world.server.shared.limits.count == 2
     late.close()
 
 
@@ -204,7 +204,7 @@ def test_a_fetch_of_more_segments_than_there_are_descriptors_for_goes_in_pieces(
 
 def test_more_clients_than_there_are_descriptors_for_are_refused(world):
     client = world.client()
-    world.server.floor.limits.room = 1
+    world.server.shared.limits.room = 1
     refused = world.client()
     assert refused.sock.recv(1) == b""
     assert "limit of" in (Path(world.path) / "log").read_text()

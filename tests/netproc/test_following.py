@@ -45,7 +45,7 @@ class World:
 
     def commit(self, record):
         self.changes = self.image.apply(1, record)
-        self.following._floor.applied = 0
+        self.following._shared.applied = 0
         assert self.following.follow()
         return just_left(self.host)
 

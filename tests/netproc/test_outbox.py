@@ -82,7 +82,7 @@ def test_control_is_not_asked_for_who_has_gone(world):
     for client in clients:
         describe(client, 30)
     turn_alone(world)
-    for connection in list(world.server.floor.open.values()):
+    for connection in list(world.server.shared.open.values()):
         connection.close()
     turn_alone(world)
     assert not world.server._outbox.kept
@@ -101,7 +101,7 @@ def test_a_full_ring_holds_back_only_who_asked(world):
     for _ in range(40):
         produce(loud)
     turn_alone(world)
-    held = {one.kept for one in world.server.floor.open.values()}
+    held = {one.kept for one in world.server.shared.open.values()}
     assert held == {0, 1}, "one connection has one request that the ring has not taken"
     assert quiet.ask(18, 0).error_code == 0
     taken = 0

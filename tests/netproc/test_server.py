@@ -40,7 +40,7 @@ def test_a_bug_costs_the_connection_that_found_it(tmp_path, numbered):
     """Not the process, with everybody else's: a client that asks again would end the next one, and
     in the end the appliance."""
     world = World(tmp_path)
-    served = world.server.connections._reception._handlers[0]
+    served = world.server.connections._receiver._handlers[0]
 
     def begin(host, x):
         if numbered:

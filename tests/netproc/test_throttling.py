@@ -28,7 +28,7 @@ pytestmark = pytest.mark.interpreted(WHY)
 @pytest.fixture
 def plan():
     one = FloorPlan()
-    one.floor.now_ns = 50 * SECOND
+    one.shared.now_ns = 50 * SECOND
     yield one
     one.close()
 
@@ -62,7 +62,7 @@ def test_a_produce_over_its_quota_is_told_then_not_read(plan, version):
     request = ProduceRequest(None, -1, 1000, [], [])
     answer = encode(request, [], version, 0)
     x = exchange(k00_produce.HANDLER, version, connection, 10_500)
-    pieces = one.apply(x, [answer], plan.floor.now_ns)
+    pieces = one.apply(x, [answer], plan.shared.now_ns)
     decoded = decode_response(0, version, pieces[0])
     assert decoded.throttle_time.total_seconds() == 0.5
     assert connection.state == MUTED
@@ -73,11 +73,11 @@ def test_a_produce_over_its_quota_is_told_then_not_read(plan, version):
     [(event, fields)] = lines
     assert event[1:] == ("quota-exceeded",)
     assert (fields["entity"], fields["quota"]) == ("client-id=slow", PRODUCE)
-    assert one.wait_ms(plan.floor.now_ns, 1000) == 500
-    plan.floor.now_ns += SECOND // 2
-    one.unmute(plan.floor.now_ns)
-    assert plan.mask(connection) & READ and one.wait_ms(plan.floor.now_ns, 1000) == 1000
-    one.apply(x, [answer], plan.floor.now_ns)
+    assert one.wait_ms(plan.shared.now_ns, 1000) == 500
+    plan.shared.now_ns += SECOND // 2
+    one.unmute(plan.shared.now_ns)
+    assert plan.mask(connection) & READ and one.wait_ms(plan.shared.now_ns, 1000) == 1000
+    one.apply(x, [answer], plan.shared.now_ns)
     assert len(lines) == 1, "one line for each entity, not for each answer"
 
 
@@ -88,9 +88,9 @@ def test_a_fetch_over_its_quota_is_answered_empty(plan, version):
     handler = k01_fetch.handler(None)
     full = [b"head", FileRange(None, 0, 20_000), b"tail"]
     x = exchange(handler, version, connection, 100)
-    assert one.apply(x, list(full), plan.floor.now_ns) == full
+    assert one.apply(x, list(full), plan.shared.now_ns) == full
     assert connection.state == OPEN
-    [piece] = one.apply(x, list(full), plan.floor.now_ns)
+    [piece] = one.apply(x, list(full), plan.shared.now_ns)
     decoded = decode_response(1, version, piece)
     assert decoded.throttle_time.total_seconds() > 1 and not decoded.responses
     assert connection.state == MUTED
@@ -100,7 +100,7 @@ def test_others_are_left_alone(plan):
     connection, _ = plan.pair()
     one = throttling([])
     x = exchange(k00_produce.HANDLER, 9, connection, 10**9, "fast")
-    assert one.apply(x, [b"answer"], plan.floor.now_ns) == [b"answer"]
+    assert one.apply(x, [b"answer"], plan.shared.now_ns) == [b"answer"]
     assert connection.state == OPEN and plan.mask(connection) & READ
     one.configure({}, None)
     assert not one.active
@@ -108,30 +108,30 @@ def test_others_are_left_alone(plan):
 
 def test_requests_that_have_come_already_wait_for_the_end_of_the_pause(plan):
     connection, peer = plan.pair()
-    plan.reception.on_request = lambda c: c.mute(plan.floor.now_ns + SECOND)
+    plan.receiver.on_request = lambda c: c.mute(plan.shared.now_ns + SECOND)
     peer.sendall(frame(b"one") + frame(b"two") + frame(b"three"))
     connection.ready(READ)
-    assert [f.rstrip(b".") for f in plan.reception.frames] == [b"one"]
-    assert not plan.floor.starving, "a muted connection must not keep the loop turning"
+    assert [f.rstrip(b".") for f in plan.receiver.frames] == [b"one"]
+    assert not plan.shared.starving, "a muted connection must not keep the loop turning"
     connection.resume()
-    assert len(plan.reception.frames) == 1
+    assert len(plan.receiver.frames) == 1
     for expected in (b"two", b"three"):
-        plan.floor.now_ns += SECOND
+        plan.shared.now_ns += SECOND
         connection.resume()
-        assert plan.reception.frames[-1].rstrip(b".") == expected
-    assert len(plan.reception.frames) == 3
+        assert plan.receiver.frames[-1].rstrip(b".") == expected
+    assert len(plan.receiver.frames) == 3
 
 
 def test_a_muted_connection_is_not_taken_for_one_that_is_stuck(plan):
     connection, peer = plan.pair()
-    plan.reception.on_request = lambda c: c.mute(plan.floor.now_ns + 10 * SECOND)
+    plan.receiver.on_request = lambda c: c.mute(plan.shared.now_ns + 10 * SECOND)
     peer.sendall(frame(b"one") + frame(b"two"))
     connection.ready(READ)
-    plan.floor.now_ns += 9 * SECOND
-    plan.sweep(plan.floor.now_ns, SECOND, SECOND)
+    plan.shared.now_ns += 9 * SECOND
+    plan.sweep(plan.shared.now_ns, SECOND, SECOND)
     assert not connection.closed
-    plan.floor.now_ns += 3 * SECOND
-    plan.sweep(plan.floor.now_ns, SECOND, SECOND)
+    plan.shared.now_ns += 3 * SECOND
+    plan.sweep(plan.shared.now_ns, SECOND, SECOND)
     assert connection.closed and [one for one, _ in plan.complaints] == ["no-progress"]
 
 
@@ -139,27 +139,27 @@ def test_near_its_quota_a_producer_is_served_one_request_at_a_time(plan):
     """Else all that it has under way is read before the first answer can mute it."""
     connection, peer = plan.pair()
     one = throttling([])
-    plan.reception.on_request = lambda c: c.sending.queue.append(None)
+    plan.receiver.on_request = lambda c: c.sending.queue.append(None)
     peer.sendall(frame(b"one") + frame(b"two"))
     connection.ready(READ)
-    assert len(plan.reception.frames) == 2, "far from it they go side by side"
+    assert len(plan.receiver.frames) == 2, "far from it they go side by side"
     answer = encode(ProduceRequest(None, -1, 1000, [], []), [], 9, 0)
     x = exchange(k00_produce.HANDLER, 9, connection, 6000)
-    one.apply(x, [answer], plan.floor.now_ns)
+    one.apply(x, [answer], plan.shared.now_ns)
     assert connection.one_by_one and connection.state == OPEN
     connection.sending.queue.clear()
     peer.sendall(frame(b"three") + frame(b"four"))
     connection.ready(READ)
-    assert len(plan.reception.frames) == 3 and connection in plan.floor.starving
+    assert len(plan.receiver.frames) == 3 and connection in plan.shared.starving
     connection.resume()
-    assert len(plan.reception.frames) == 3, "not before it is answered"
+    assert len(plan.receiver.frames) == 3, "not before it is answered"
     connection.sending.queue.clear()
     connection.resume()
-    assert len(plan.reception.frames) == 4
-    one.apply(x, [answer], plan.floor.now_ns + 12 * SECOND)
+    assert len(plan.receiver.frames) == 4
+    one.apply(x, [answer], plan.shared.now_ns + 12 * SECOND)
     assert connection.one_by_one
     x = exchange(k00_produce.HANDLER, 9, connection, 10)
-    one.apply(x, [answer], plan.floor.now_ns + 24 * SECOND)
+    one.apply(x, [answer], plan.shared.now_ns + 24 * SECOND)
     assert not connection.one_by_one
 
 
@@ -171,7 +171,7 @@ def test_two_pauses_that_end_at_the_same_moment(plan):
         x = exchange(k01_fetch.handler(None), 12, connection, 100, client="slow")
         x.number = -1
         for size in (2_000_000, 100):
-            one.apply(x, [FileRange(None, 0, size)], plan.floor.now_ns)
-    plan.floor.now_ns = later = plan.floor.now_ns + 3600 * SECOND
+            one.apply(x, [FileRange(None, 0, size)], plan.shared.now_ns)
+    plan.shared.now_ns = later = plan.shared.now_ns + 3600 * SECOND
     one.unmute(later)
     assert one.wait_ms(later, 100) == 100

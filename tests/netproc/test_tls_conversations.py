@@ -27,12 +27,12 @@ class Door(Client):
             one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
         self.transport = Tls(taken, serves)
-        before = set(world.server.floor.open)
+        before = set(world.server.shared.open)
         assert world.server.connections.admit(
             self.transport, "127.0.0.1", world.server.listeners[0]
         )
-        (fd,) = set(world.server.floor.open) - before
-        self.connection = world.server.floor.open[fd]
+        (fd,) = set(world.server.shared.open) - before
+        self.connection = world.server.shared.open[fd]
         world.clients.append(self)
 
 

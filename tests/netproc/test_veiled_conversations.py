@@ -34,10 +34,10 @@ class VeiledClient(Client):
         self.sock = VeiledSocket(self.sock)
         self.transport = Veiled(taken, at_once, rekey_after)
         door = world.server.listeners[0]
-        before = set(world.server.floor.open)
+        before = set(world.server.shared.open)
         assert world.server.connections.admit(self.transport, "127.0.0.1", door)
-        (fd,) = set(world.server.floor.open) - before
-        self.connection = world.server.floor.open[fd]
+        (fd,) = set(world.server.shared.open) - before
+        self.connection = world.server.shared.open[fd]
         world.clients.append(self)
 
 

@@ -1,0 +1,79 @@
+"""What the connections of one process share: its loop, its memory, its limits, and the lists of
+those that wait for something. C is the connection, which imports this.
+"""
+
+from collections.abc import Sequence
+from typing import Generic, TypeVar
+
+from appliance.config.broker import BrokerConfig
+from appliance.netproc.admission import Admission
+from appliance.netproc.limits import ConnectionLimits
+from appliance.netproc.page_cache import PageCache
+from appliance.netproc.receivers import HandoverTarget
+from appliance.netproc.sealing import Sealing
+from appliance.netproc.stopwatch import Stopwatch
+from appliance.ring.arena import Arena
+from appliance.ring.client_table import ClientRows
+from appliance.ring.counters import AnswerCounts
+from appliance.shell.bugs import Bugs
+from appliance.shell.log import Log
+from appliance.shell.loop import Loop
+
+C = TypeVar("C")
+
+
+class ConnectionsState(Generic[C]):
+    """What the connections of a process share, and which of them wait for what.
+
+    heir: goes on with connections that are drained; without one they are hung up on. sealing: says
+    who has shown a certificate. committed, applied: where the metadata log ends, and how far it is
+    replayed here: far behind, nobody is read. dirty: have something to send in this turn. starving:
+    look for room in the next turn. in_line: wait for memory for a long request, in their order.
+    hungry: for a short one. cold: wait for the disk."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        log: Log,
+        watch: Stopwatch,
+        memory: memoryview,
+        config: BrokerConfig,
+        counts: AnswerCounts,
+        clients: ClientRows,
+        committed: memoryview,
+        listeners: Sequence[str] = (),
+    ) -> None:
+        """memory: the receive arena's. clients: where it is told who is connected. committed: the
+        word that says how far the metadata is. listeners: their names; none: as configured."""
+        self.counts = counts
+        self.clients = clients
+        self.listeners = list(listeners) or [one.name for one in config.opened()]
+        self.loop = loop
+        self.log = log
+        self.bugs = Bugs(log)
+        self.watch = watch
+        self.memory = memory
+        self.arena = Arena(len(memory))
+        self.admission = Admission(self.arena, len(memory))
+        self.page_cache = PageCache()
+        self.limits = ConnectionLimits()
+        self.frame_limit = min(config.int("socket.request.max.bytes"), len(memory) // 2)
+        self.queued_limit = config.int("penstock.connection.queued.max.bytes")
+        self.forwarded_limit = config.int("penstock.connection.control.max.requests")
+        self.committed = committed
+        self.applied = self.now_ns = 0  # of the metadata; of this turn
+        self.open: dict[int, C] = {}
+        self.dirty: list[C] = []
+        self.starving: dict[C, None] = {}
+        self.in_line: dict[C, None] = {}
+        self.hungry: dict[C, None] = {}
+        self.cold: dict[C, None] = {}
+        self.heir: HandoverTarget[C] | None = None
+        self.sealing: Sealing | None = None
+        self.handshakes = 0  # rounds of them in this turn
+
+    def leave_line(self, connection: C) -> None:
+        """It waits for memory no more."""
+        self.hungry.pop(connection, None)
+        self.in_line.pop(connection, None)
+        self.admission.in_line = bool(self.in_line)
