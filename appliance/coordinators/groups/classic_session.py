@@ -39,8 +39,9 @@ def heartbeat(turn: Turn, call: Call, request: Any) -> None:
 
 
 def lacks_protocol(call: Call, request: Any) -> bool:
-    """Whether a SyncGroup says neither what it speaks, as it must, or only half of it. That is
-    looked at before anything else of the request."""
+    """True if a SyncGroup omits the protocol type or name although its version requires both.
+    Checked before anything else of the request.
+    """
     return call.version >= _MANDATORY_PROTOCOL_SINCE and None in (
         request.protocol_type,
         request.protocol_name,

@@ -123,7 +123,7 @@ class ClassicState(Group):
                 del self.support[name]
 
     def supports(self, protocol_type: str, protocols: Protocols) -> bool:
-        """Whether a member with these could join."""
+        """True if a member with these protocols could join."""
         if self.state == EMPTY:
             return bool(protocol_type and protocols)
         count = len(self.members)
@@ -155,7 +155,9 @@ class ClassicState(Group):
         self.state_since_ms = now_ms
 
     def everybody_joined(self) -> bool:
-        """Whether every member waits for the next generation, and nobody is still to come."""
+        """True if every member waits for the next generation and no pending member is still to
+        join.
+        """
         return len(self.awaiting_join) == len(self.members) and not self.pending_joins
 
     def rebalance_timeout_ms(self) -> int:

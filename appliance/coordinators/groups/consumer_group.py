@@ -48,7 +48,7 @@ class ConsumerGroup(ConsumerState):
         return topic in self.topics()
 
     def offset_kept_from(self, commit_timestamp: int) -> int | None:
-        """Of topics that members read nothing expires, of others each commit for itself."""
+        """Offsets of subscribed topics never expire; others expire from the time of each commit."""
         return commit_timestamp
 
     def check_commit(self, turn: Turn, call: Call, request: Any) -> None:
@@ -103,7 +103,7 @@ class ConsumerGroup(ConsumerState):
         return min((due.first() for due in self.deadlines.values()), default=NEVER)
 
     def parked(self) -> Iterator[Call]:
-        """Nobody ever waits."""
+        """Always empty: heartbeats of this protocol are answered at once."""
         return iter(())
 
     def parked_refusal(self, call: Call, code: int) -> dict[str, Any]:

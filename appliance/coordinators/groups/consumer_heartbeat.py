@@ -294,7 +294,9 @@ def _told(call: Call, request: Any, known: MemberMetadataValue | None) -> Member
 
 
 def _is_full(request: Any) -> bool:
-    """Whether the member told everything: it joins, or is not sure what was heard of it."""
+    """True for a full heartbeat: the member joins, or repeats all of its fields after a lost
+    answer.
+    """
     if request.member_epoch == JOINS:
         return True
     subscribed = (

@@ -45,7 +45,9 @@ class TopicMetadata:
 
 @record
 class PartitionMetadataValue:
-    """Nobody looks at it: the metadata image says the same."""
+    """Kafka's subscription metadata, written for Kafka and never read: the metadata image says the
+    same.
+    """
 
     VERSIONS: ClassVar = range(1)
     FLEXIBLE_SINCE: ClassVar = 0
@@ -67,7 +69,7 @@ class ClassicProtocol:
 
 @record
 class ClassicMember:
-    """What a member that speaks the classic protocol said in its JoinGroup."""
+    """The session timeout and protocols from the JoinGroup of a member of the classic protocol."""
 
     session_timeout: int = of("int32")
     protocols: tuple[ClassicProtocol, ...] = of("[]struct")
@@ -75,7 +77,7 @@ class ClassicMember:
 
 @record
 class MemberMetadataValue:
-    """What a member told of itself. rebalance_timeout: ms."""
+    """A member's own description, from its heartbeats. rebalance_timeout: ms."""
 
     VERSIONS: ClassVar = range(1)
     FLEXIBLE_SINCE: ClassVar = 0
@@ -123,7 +125,7 @@ class TargetPartitions:
 
 @record
 class TargetValue:
-    """What a member is to own."""
+    """A member's target assignment."""
 
     VERSIONS: ClassVar = range(1)
     FLEXIBLE_SINCE: ClassVar = 0

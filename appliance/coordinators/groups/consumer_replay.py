@@ -1,4 +1,4 @@
-"""What each record of a consumer group does to a shard (see `replay`).
+"""The effect of each consumer group record on a shard (see `replay`).
 
 Any record with a value makes the group, whatever came first after compaction; the tombstone of its
 epoch, the last one that is written, removes it. Tombstones for what is not there do nothing.

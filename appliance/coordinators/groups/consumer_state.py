@@ -122,7 +122,7 @@ class ConsumerState(Group):
         return self.currents.get(member_id, _NOWHERE)
 
     def is_reconciled(self, member_id: str) -> bool:
-        """Whether the member owns all of its target and nothing else."""
+        """True if the member owns all of its target and nothing else."""
         current = self.current(member_id)
         return current.state == STABLE and current.epoch == self.assignment_epoch
 
@@ -145,7 +145,7 @@ class ConsumerState(Group):
         return frozenset(known[name].topic_id for name in self.topics_of(member) if name in known)
 
     def is_free(self, member_id: str, topic_id: bytes, partition: int) -> bool:
-        """Whether nobody but this member holds the partition."""
+        """True if no other member holds the partition."""
         return self.owners.get((topic_id, partition), member_id) == member_id
 
     def check_member(self, member_id: str, instance_id: str | None) -> MemberMetadataValue:
@@ -169,8 +169,9 @@ class ConsumerState(Group):
         return member
 
     def check_room(self, member_id: str, limit: int) -> None:
-        """Whether this member is in, or may come. limit: group.consumer.max.size. Raises
-        PeerError(GROUP_MAX_SIZE_REACHED)."""
+        """Checks that the member belongs to the group or still fits into it. limit:
+        group.consumer.max.size. Raises PeerError(GROUP_MAX_SIZE_REACHED).
+        """
         if member_id not in self.members and len(self.members) >= limit:
             raise PeerError(
                 errors.GROUP_MAX_SIZE_REACHED,
@@ -195,7 +196,7 @@ class ConsumerState(Group):
         turn.wake(self, deadline)
 
     def session_timeout_ms(self, turn: Turn) -> int:
-        """Of members that speak the consumer protocol."""
+        """The session timeout of members that speak the consumer protocol."""
         settings = turn.state.settings
         return self._own_setting(
             turn, "consumer.session.timeout.ms", settings.consumer_session_timeout_ms

@@ -1,5 +1,5 @@
-"""What a consumer group is to look like: its subscriptions held against the metadata, its epoch,
-the target of each member, and the way of one member there.
+"""The target of a consumer group: subscriptions compared with the metadata, the group epoch, each
+member's target assignment and the steps that reconcile a member with it.
 
 Invariant: whenever members or the topics they read have changed, the group's epoch grows, and a
 target belongs to the epoch it was computed for. Callers: the heartbeat of either protocol.
@@ -59,8 +59,9 @@ def refresh(turn: Turn, group: ConsumerState, *, bump: bool) -> None:
 
 
 def metadata_hash(group: ConsumerState, image: MetadataImage) -> int:
-    """Of the topics that members read: ids and numbers of partitions. Only ever compared with
-    itself; another broker's differs, and costs one new epoch."""
+    """A hash of the subscribed topics: their ids and partition counts. Only ever compared with
+    itself; another broker's differs, and costs one new epoch.
+    """
     digest = blake2b(digest_size=8)
     empty = True
     for name in sorted(group.topics()):

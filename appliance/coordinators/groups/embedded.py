@@ -29,7 +29,7 @@ _SUBSCRIPTIONS = [
 
 
 class _Assignment:
-    """What the writer takes."""
+    """An assignment in the shape that the writer takes."""
 
     __slots__ = ("owned", "user_data")
 
@@ -87,7 +87,9 @@ def version_of(metadata: bytes) -> bytes:
 
 
 def assignment(data: bytes) -> ByName:
-    """What a leader assigned; nothing before it did. Raises PeerError as `subscription`."""
+    """The partitions by topic that a classic leader assigned; empty before it did. Raises PeerError
+    as `subscription`.
+    """
     if not data:
         return {}
     try:

@@ -37,8 +37,9 @@ class GroupsKind(Kind):
     ADDING: ClassVar[Mapping[int, int]] = {routing.TXN_OFFSET_COMMIT: ADDING_SINCE}
 
     def grows(self, call: Call, request: Any) -> bool:
-        """Of ConsumerGroupHeartbeat only the one that joins: who is in a group stays in it, and may
-        leave."""
+        """True if the request adds to the log for good. A ConsumerGroupHeartbeat does so only when
+        it joins, so members can stay and leave on a full disk.
+        """
         if call.api_key == routing.CONSUMER_GROUP_HEARTBEAT:
             return bool(request.member_epoch == 0)
         return call.api_key in _GROWING

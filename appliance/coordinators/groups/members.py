@@ -70,5 +70,5 @@ def restored(found: MemberMetadata, protocol: str | None) -> Member:
 
 
 def protocols_of(request: Any) -> Protocols:
-    """Of a JoinGroup request."""
+    """The protocols of a JoinGroup request, as (name, metadata)."""
     return tuple((one.name, one.metadata) for one in request.protocols)

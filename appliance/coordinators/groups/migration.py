@@ -71,8 +71,9 @@ def enter(turn: Turn, request: Any, group: Group | None) -> ConsumerState | None
 
 
 def no_such_group(group_id: str, group: Group | None) -> PeerError:
-    """What a heartbeat hears that is not the first one, where there is no consumer group: to join
-    again. Upon Kafka's GROUP_ID_NOT_FOUND clients end."""
+    """The error of a later heartbeat when the consumer group does not exist: UNKNOWN_MEMBER_ID, so
+    that the client joins again. Clients would stop upon Kafka's GROUP_ID_NOT_FOUND.
+    """
     why = f"Consumer group {group_id} not found."
     if group is not None:
         why = f"Group {group_id} is not a consumer group."
@@ -168,13 +169,13 @@ def _metadata(group: ClassicGroup, member: Member) -> bytes:
 
 
 def classic_member(session_timeout_ms: int, protocols: Protocols) -> ClassicMember:
-    """What a classic member said, as its record holds it."""
+    """A classic member's session timeout and protocols in the form of its record."""
     rows = tuple(ClassicProtocol(name=name, metadata=metadata) for name, metadata in protocols)
     return ClassicMember(session_timeout=session_timeout_ms, protocols=rows)
 
 
 def _call_back(turn: Turn, group: ClassicGroup) -> None:
-    """Whoever waits for a generation of the classic group has to join again."""
+    """Answers all parked JoinGroup and SyncGroup requests, so that these members join again."""
     code = errors.REBALANCE_IN_PROGRESS
     for member_id, call in group.awaiting_join.items():
         turn.answer(call, join_refused(call, member_id, code))
@@ -186,7 +187,7 @@ def _call_back(turn: Turn, group: ClassicGroup) -> None:
 
 
 def may_downgrade(turn: Turn, group: ConsumerState, leaving: Sequence[str]) -> bool:
-    """Whether with these the last members of the consumer protocol go and others stay."""
+    """True if without these only classic members stay."""
     staying = len(group.members) - len(leaving)
     return (
         0 < staying <= turn.state.settings.max_size

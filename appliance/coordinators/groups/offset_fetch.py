@@ -64,7 +64,7 @@ def _topics(
 
 
 def _hide_unstable(turn: Turn, group_id: str, topics: list[dict[str, Any]]) -> None:
-    """Of what an open transaction may change, only that is told."""
+    """Replaces each offset that an open transaction may change with UNSTABLE_OFFSET_COMMIT."""
     state = turn.state
     for told in topics:
         name = told.get("name")

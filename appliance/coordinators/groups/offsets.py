@@ -67,7 +67,9 @@ def _find(turn: Turn, call: Call, asked: Any) -> tuple[TopicImage | None, dict[s
 
 
 def _refused(call: Call, asked: Any, topic: TopicImage | None) -> int:
-    """Of a name it is not told whether there is a topic; an id that no topic has is nobody's."""
+    """The error code of a topic without READ, by name even if it does not exist. An unknown topic
+    id has none, because it names no topic.
+    """
     if call.version < TOPIC_IDS_SINCE:
         return call.rights.refusal(READ_TOPIC, asked.name)
     return errors.NONE if topic is None else call.rights.refusal(READ_TOPIC, topic.name)
@@ -100,7 +102,7 @@ def wrong_metadata(turn: Turn, metadata: str) -> int:
 
 
 def lasting(asked: Any, topic: TopicImage, metadata: str, now_ms: int) -> OffsetCommitValue:
-    """What is kept of a commit without an end of its own."""
+    """The record of a commit that has no expiry of its own."""
     return OffsetCommitValue(
         offset=asked.committed_offset,
         leader_epoch=getattr(asked, "committed_leader_epoch", -1),

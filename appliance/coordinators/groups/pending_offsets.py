@@ -61,11 +61,13 @@ class PendingOffsets:
         return found
 
     def holds(self, group: str, topic: str, partition: int) -> bool:
-        """Whether a transaction that is open has committed there."""
+        """True if an open transaction has a pending commit for the partition."""
         return (topic, partition) in self.by_group.get(group, ())
 
     def of_topic(self, name: str) -> Iterator[tuple[Place, OffsetCommitValue | None]]:
-        """What is held for the partitions of a topic, as of now: all may change meanwhile."""
+        """Pending commits of a topic's partitions. Yields from a copy, so that the caller may
+        change them.
+        """
         yield from [
             ((group, topic, partition), value)
             for group, places in self.by_group.items()

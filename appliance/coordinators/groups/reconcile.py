@@ -52,7 +52,7 @@ class Current:
 
 @dataclass(slots=True, frozen=True)
 class Goal:
-    """What a member is led to. free: whether nobody but the member holds (topic id, partition).
+    """A member's target. free: tells whether no other member holds (topic id, partition).
 
     subscribed: topic ids; what the member is no longer subscribed to it loses at once.
     """

@@ -1,4 +1,4 @@
-"""What each record does to a state: the only code that changes durable state.
+"""The effect of each record on a state: the only code that changes durable state.
 
 Runs live, on the record that was just decided, and at load, on the record as decoded. It must not
 look at anything but the shard and the record, and must not fail on any order that compaction can

@@ -65,7 +65,7 @@ def parts(key: int, version: int, body: bytes, partitions: int) -> list[Part]:
 
 
 def split(api_key: int, request: Any, partitions: int) -> dict[int, Any]:
-    """What each partition is asked of a request for several groups, in ascending order.
+    """Splits a request for several groups into one for each partition, in ascending order.
 
     At least one is asked: the first, by who asks about no group.
     """

@@ -38,7 +38,9 @@ _MEMBERS_ONLY: Final = frozenset((11, 12, 13, 14, TXN_OFFSET_COMMIT))
 
 
 def _refused(call: Call, request: Any) -> int:
-    """What the request needs as a whole, of the one group that it names."""
+    """The error code of a caller without the rights that the request needs as a whole, on the group
+    it names.
+    """
     need = WHOLE.get(call.api_key)
     if need is None or not hasattr(request, "group_id"):
         return errors.NONE

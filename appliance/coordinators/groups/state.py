@@ -1,5 +1,5 @@
-"""What a group coordinator keeps of one partition: its groups, their committed offsets; and what
-every group is to the rest of the coordinator, whatever protocol its members speak.
+"""A group coordinator's state of one partition: its groups and their committed offsets, and the
+interface of a group to the rest of the coordinator whatever protocol its members speak.
 
 Offsets, expiry, listing and deletion know groups by the methods of `Group` only. A method that
 refuses raises PeerError with Kafka's code. Classic APIs that reach a group of another protocol land
@@ -53,7 +53,7 @@ class Group(runtime.Timed):
 
     @abstractmethod
     def is_empty(self) -> bool:
-        """Whether it has no members, so that it may be deleted."""
+        """True if the group has no members and may be deleted."""
 
     @abstractmethod
     def size(self) -> int:
@@ -61,7 +61,7 @@ class Group(runtime.Timed):
 
     @abstractmethod
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether the offsets of this topic are in use by a member."""
+        """True if a member uses the offsets of this topic."""
 
     @abstractmethod
     def offset_kept_from(self, commit_timestamp: int) -> int | None:
@@ -161,7 +161,7 @@ class GroupsState:
         self.pending = PendingOffsets()
 
     def owns(self, group_id: str) -> bool:
-        """Whether the group belongs to this partition."""
+        """True if the group belongs to this partition."""
         return partition_of(group_id, self.settings.partitions) == self.partition
 
 

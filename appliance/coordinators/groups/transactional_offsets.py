@@ -48,7 +48,7 @@ def commit(turn: Turn, call: Call, request: Any) -> None:
 
 
 def _codes(turn: Turn, call: Call, topic: Any) -> list[int]:
-    """What is wrong with each partition of a topic."""
+    """The error code of each partition of a topic."""
     code = call.rights.refusal(READ_TOPIC, topic.name)
     known = turn.state.image.topics_by_name.get(topic.name)
     there = 0 if known is None else len(known.partitions)

@@ -47,7 +47,9 @@ def assign(members: list[Member], partitions: Mapping[bytes, int]) -> dict[str, 
 def _keep(
     members: list[Member], partitions: Mapping[bytes, int]
 ) -> tuple[_Shares, list[tuple[bytes, int]]]:
-    """What everybody may keep, and what nobody has."""
+    """Splits the previous assignment into the shares that members keep and the partitions without
+    an owner.
+    """
     taken: dict[tuple[bytes, int], None] = {}
     shares: _Shares = []
     for member in members:

@@ -1,4 +1,4 @@
-"""What goes into a shard and what comes out of it: one request's circumstances, one turn's results.
+"""Input and output of a shard: the circumstances of one request, and the results of one turn.
 
 Callers: the I/O process, which makes a Call per request and carries out the Outcome, and every file
 of this room, which adds to the Outcome of the turn under way.
@@ -56,7 +56,7 @@ class Note(NamedTuple):
 
 
 class Outcome:
-    """What the shell has to do after a turn.
+    """The work of the shell after a turn.
 
     records: (key, value or None for a tombstone), to append to the shard's partition as one batch,
     in this order. They are already applied: do not replay them again.

@@ -1,5 +1,5 @@
-"""What a coordinator wants done in other partitions once its decision is committed: the end of a
-transaction, a marker in each of its partitions; before that, that they let its producer write.
+"""A coordinator's effects on other partitions once its decision is committed: partitions that a
+transaction adds, and the markers that end it in each of its partitions.
 
 Made by a shard, carried out by whoever drives it (`shard.Shard.take_endings`, `take_openings`).
 """

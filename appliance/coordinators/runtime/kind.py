@@ -1,4 +1,4 @@
-"""What the rest of the appliance has to know of one kind of coordinator: its declaration.
+"""The declaration of one kind of coordinator to the rest of the appliance.
 
 Callers: the network process (which partition is asked what, whose answers make one),
 FindCoordinator and the I/O process (which topic, which requests, which shard).
@@ -31,10 +31,11 @@ class Place(NamedTuple):
 
 
 class Lent(NamedTuple):
-    """What a shard may ask of its process. new_id: gives 16 random bytes. take_producer_id: gives
-    an id that no producer had, or None while one has to be asked for. believed: by what time (ms)
-    things are old when the wall clock says this one (`base.believed`). time: level time, looked at
-    in every turn."""
+    """The services of the process that a shard may use. new_id: gives 16 random bytes.
+    take_producer_id: gives an id that no producer had, or None while one has to be asked for.
+    believed: by what time (ms) things are old when the wall clock says this one (`base.believed`).
+    time: level time, looked at in every turn.
+    """
 
     new_id: Callable[[], bytes]
     take_producer_id: Callable[[], int | None]
@@ -56,7 +57,7 @@ class Kind(ABC):
 
     @abstractmethod
     def grows(self, call: Call, request: Any) -> bool:
-        """Whether the request makes the log larger for good: it is refused on a full disk."""
+        """True if the request makes the log larger for good: a full disk refuses it."""
 
     @abstractmethod
     def shard(
@@ -78,7 +79,9 @@ class Kind(ABC):
 
     @abstractmethod
     def unserved(self, call: Call, request: Any, partition: int, partitions: int) -> Values:
-        """What a partition that nobody serves answers. partitions 0: there is no topic yet."""
+        """The answer for a partition without a coordinator in service. partitions 0: there is no
+        topic yet.
+        """
 
 
 @lru_cache(maxsize=1 << 11)  # clients choose the keys, of up to 32 KB each

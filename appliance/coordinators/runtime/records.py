@@ -64,7 +64,7 @@ class RecordTypes:
 
 
 def fits(*texts: str | None) -> bool:
-    """Whether each of these texts can be written."""
+    """True if each of these texts can be written."""
     return all(text is None or len(text.encode()) <= STRING_MAX for text in texts)
 
 

@@ -51,8 +51,8 @@ def second_text(key: int, version: int, body: bytes) -> str:
 
 
 def split(request: Any, field: str, name: Callable[[Any], str], partitions: int) -> dict[int, Any]:
-    """What each partition is asked of a request for several things, in ascending order. field: the
-    list of the things. name: what decides where one belongs.
+    """Splits a request for several things into one for each partition, in ascending order. field:
+    the list of the things. name: the text that decides where a thing belongs.
 
     At least one partition is asked: the first, by who asks about nothing.
     """

@@ -91,7 +91,7 @@ class Shard(ABC, Generic[S]):
 
     @abstractmethod
     def owns_request(self, request: Any) -> bool:
-        """Whether what it asks for belongs to this partition."""
+        """True if the thing asked for belongs to this partition."""
 
     @abstractmethod
     def loaded(self, turn: Turn[S]) -> None:
@@ -214,8 +214,7 @@ class Shard(ABC, Generic[S]):
     # What follows a decision elsewhere ------------------------------------------------------------
 
     def take_endings(self) -> list[Ending]:
-        """What was decided since the last call; to be carried out once all records so far are
-        committed."""
+        """Returns the ends decided since the last call, to send once all records so far commit."""
         return []
 
     def take_openings(self) -> list[Opening]:
@@ -231,9 +230,10 @@ class Shard(ABC, Generic[S]):
         return self._turn(now_ms)
 
     def knows(self, producer_id: int, where: Partition) -> int:
-        """Whether it knows a transaction that this producer has open there: NONE when it does not,
-        CONCURRENT_TRANSACTIONS when the marker will come, COORDINATOR_LOAD_IN_PROGRESS: ask
-        again."""
+        """Checks whether this producer has an open transaction there that this shard knows. NONE:
+        it has not. CONCURRENT_TRANSACTIONS: the marker will come. COORDINATOR_LOAD_IN_PROGRESS: ask
+        again.
+        """
         return errors.NONE
 
     # Time and topics ------------------------------------------------------------------------------

@@ -50,7 +50,9 @@ class Timers:
             heappush(self._wakes, (deadline_ms, self._number, who))
 
     def due(self, now_ms: int) -> Iterator[Timed]:
-        """Who is to be woken now; each may ask for its next wake-up before the next one comes."""
+        """Yields the objects whose deadline has passed; each may schedule its next wake-up before
+        the next one comes.
+        """
         while self._wakes and self._wakes[0][0] <= now_ms:
             deadline_ms, _, who = heappop(self._wakes)
             if who.scheduled_ms == deadline_ms:
@@ -58,7 +60,7 @@ class Timers:
                 yield who
 
     def clear(self) -> None:
-        """Nobody is woken any more."""
+        """Cancels all wake-ups."""
         self._wakes.clear()
 
 

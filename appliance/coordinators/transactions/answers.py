@@ -1,4 +1,4 @@
-"""What the answers of this room have in common."""
+"""Helpers that the answers of this room share."""
 
 from typing import Any
 

@@ -79,8 +79,9 @@ def end_refused(turn: Turn, call: Call, request: Any, code: int) -> dict[str, An
 
 
 def _plain(name: str, found: Transaction, producer_id: int, epoch: int, commit: bool) -> bool:
-    """Whether a client of transaction.version 0 or 1 ends its transaction now; False: it has
-    ended like that already. Raises PeerError."""
+    """True if a client of transaction.version 0 or 1 ends its transaction now; False if it has
+    already ended like that. Raises PeerError.
+    """
     if found.producer_id != producer_id:
         raise _not_its(found)
     if found.epoch != epoch:

@@ -28,7 +28,9 @@ class TransactionsKind(Kind):
     LIST: ClassVar[int] = routing.LIST
 
     def grows(self, call: Call, request: Any) -> bool:
-        """Who has begun a transaction may end it on a full disk too."""
+        """True if the request adds to the log for good. EndTxn does not: a transaction can end on a
+        full disk.
+        """
         return call.api_key in _GROWING
 
     def shard(

@@ -101,7 +101,7 @@ def list_all(turn: Turn, call: Call, request: Any) -> None:
 
 
 def list_refused(turn: Turn, call: Call, request: Any, code: int) -> dict[str, Any]:
-    """Nothing of this partition can be told."""
+    """The answer of a partition that cannot list its transactions."""
     return _listed(code, [], ())
 
 

@@ -1,4 +1,4 @@
-"""What belongs to a transaction: AddPartitionsToTxn (24) and AddOffsetsToTxn (25).
+"""The members of a transaction: AddPartitionsToTxn (24) and AddOffsetsToTxn (25).
 
 AddPartitionsToTxn, versions 0 to 5. 2: PRODUCER_FENCED instead of INVALID_PRODUCER_EPOCH. 3:
 flexible. 4: several transactions, from brokers; `verify_only` asks whether partitions belong to
@@ -157,8 +157,9 @@ def add(turn: Turn, one: Any, partitions: frozenset[Partition], version: int) ->
 
 
 def _verified(turn: Turn, one: Asked) -> dict[Partition, int]:
-    """Whether each partition belongs to the open transaction. The producer id and the epoch count
-    before pending markers do: a fenced producer is not told to ask again."""
+    """Checks that each partition belongs to the open transaction. The producer id and epoch are
+    checked before pending markers, so a fenced producer does not retry.
+    """
     known = turn.state.of(one.transactional_id, one.producer_id, pending=True)
     found = known.transaction
     _check_epoch(found.epoch, one.producer_epoch)

@@ -71,7 +71,7 @@ def _expected(request: Any) -> Expected | None:
 
 
 def _check(found: Transaction, expected: Expected | None, transactional_id: str) -> None:
-    """Whether the asking producer may go on with this id."""
+    """Checks that the asking producer may go on with this id."""
     if found.state in PREPARED:
         raise TooEarly(transactional_id)
     if expected is None:

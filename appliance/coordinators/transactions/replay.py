@@ -1,4 +1,4 @@
-"""What each record does to a state: the only code that changes durable state.
+"""The effect of each record on a state: the only code that changes durable state.
 
 A step that was just decided comes as the Transaction that its bytes were made of.
 """

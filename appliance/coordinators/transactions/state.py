@@ -1,4 +1,4 @@
-"""What a transaction coordinator keeps of one partition of `__transaction_state`.
+"""A transaction coordinator's state of one partition of `__transaction_state`.
 
 Invariant: only `replay` changes the Transaction of an id. What a Known has besides is volatile: a
 coordinator that loads the log begins without it, and is right all the same.
@@ -77,7 +77,7 @@ class Known(runtime.Timed):
         return self._begun[1]
 
     def _forgotten_ms(self, turn: "Turn") -> int:
-        """Of one at rest, by the wall clock."""
+        """Wall-clock time (ms) at which a resting id expires."""
         return self.transaction.updated_ms + turn.state.settings.expiration_ms
 
     def wake_up(self, turn: "Turn") -> None:
@@ -134,7 +134,7 @@ class TransactionsState:
         return self.image.features.get("transaction.version", 0)
 
     def owns(self, transactional_id: str) -> bool:
-        """Whether the id belongs to this partition."""
+        """True if the id belongs to this partition."""
         return partition_of(transactional_id, self.settings.partitions) == self.partition
 
     def fresh_id(self) -> int:

@@ -1,4 +1,4 @@
-"""What is known of one transactional id, and each step that it may take.
+"""The state of one transactional id, and each step that it may take.
 
 Invariant: a Transaction is a value; every step makes the next one and is in the table of moves.
 Epochs follow KIP-890: from transaction version 2 on each transaction ends with the epoch raised, so
@@ -36,7 +36,7 @@ UNLIMITED_MS: Final = (1 << 31) - 1
 
 
 def exhausted(epoch: int) -> bool:
-    """Whether a producer id has no epoch left to give: the last one is kept for fencing."""
+    """True if a producer id has no epoch left to give: the last one is kept for fencing."""
     return epoch >= LAST_EPOCH - 1
 
 
@@ -59,7 +59,7 @@ class Transaction(NamedTuple):
 
     @property
     def committed(self) -> bool:
-        """Of one that is decided: how."""
+        """True if the decided transaction commits, False if it aborts."""
         assert self.state in (PREPARE_COMMIT, COMPLETE_COMMIT, PREPARE_ABORT, COMPLETE_ABORT)
         return self.state in (PREPARE_COMMIT, COMPLETE_COMMIT)
 
@@ -166,7 +166,9 @@ def first(producer_id: int, timeout_ms: int, now_ms: int) -> Transaction:
 
 
 def of_record(value: TransactionLogValue) -> Transaction:
-    """What a record says. Raises PeerError(CORRUPT_MESSAGE) for a state that is never recorded."""
+    """The Transaction in a record. Raises PeerError(CORRUPT_MESSAGE) for a state that is never
+    recorded.
+    """
     state = value.transaction_status
     if state not in RESTING and state not in PREPARED and state != ONGOING:
         raise PeerError(CORRUPT_MESSAGE, f"a transactional id in state {state}")
