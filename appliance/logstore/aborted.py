@@ -92,7 +92,7 @@ class AbortedTransactions:
             self.end = last + 1
 
     def forget_below(self, log_start: int) -> None:
-        """Nobody reads what lies below the log start any more."""
+        """Drops entries below the log start: no fetch can reach them."""
         gone = bisect_left(self._lasts, log_start)
         for column in (self._producers, self._firsts, self._lasts, self._stables):
             del column[:gone]

@@ -147,7 +147,7 @@ class ActiveSegment(Segment):
             self._begin_time(self._first_timestamp, self._begun_ms)
 
     def resume(self, tail: Tail, since_index: int, first_timestamp: int, now_ms: int) -> None:
-        """What was found out about the batches that are there already."""
+        """Takes over the state of the batches that recovery found in the file."""
         self._tail_start, self._tail_ends, self._tail_positions = tail
         self.since_index = since_index
         self.roll_time = self.roll_clock = _NEVER
@@ -319,23 +319,25 @@ class ActiveSegment(Segment):
 
     @property
     def held(self) -> bool:
-        """Whether something was staged that is not written: between turns only because there was
-        no room."""
+        """True if staged bytes are not written yet: between turns only because the disk was full."""
         return bool(self._views)
 
     @property
     def holds_producers(self) -> bool:
-        """Whether a batch of an idempotent producer is among what is staged."""
+        """True if a batch of an idempotent producer is staged."""
         return any(_PRODUCER.unpack_from(view, _PRODUCER_AT)[0] >= 0 for view in self._views)
 
     @property
     def holds_aborted(self) -> bool:
-        """Whether what is staged aborts a transaction: the transaction index may be ahead."""
+        """True if a staged batch aborts a transaction: the transaction index may be ahead of the
+        log.
+        """
         return bool(self._aborted)
 
     def forget_staged(self) -> None:
-        """What is staged was never there: the end, the tail and the indexes go back to what is
-        written. Timestamps, producers and epochs do not: see `Log.take_back`."""
+        """Discards what is staged: the end, the tail and the indexes return to what is written.
+        Timestamps, producers and epochs do not: see `Log.take_back`.
+        """
         self._views.clear()
         self._aborted.clear()
         self.end_offset = end = self.written_end

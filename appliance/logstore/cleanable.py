@@ -33,8 +33,9 @@ class Cleanable(NamedTuple):
 
 
 def look(log: Log, cleaned_to: int, stable: int, now_ms: int) -> Cleanable:
-    """What there is to clean. cleaned_to: end offset of the last cleaning. stable: the last stable
-    offset or the high watermark. Raises StorageFailed."""
+    """Measures the dirty part of a log. cleaned_to: end offset of the last cleaning. stable: the
+    last stable offset or the high watermark. Raises StorageFailed.
+    """
     first_dirty = cleaned_to if log.log_start_offset <= cleaned_to <= log.end_offset else 0
     first_dirty = max(first_dirty, log.log_start_offset)
     limit = min(stable, log.recovery_point)

@@ -1,4 +1,4 @@
-"""What compaction leaves of a batch: fewer records in the same frame, or its header alone.
+"""A batch after compaction: fewer records in the same frame, or its header alone.
 
 Invariant: base offset, last offset, producer fields, codec, leader epoch and the times of the
 records stay as they were; a delete horizon takes the place of the base timestamp (KIP-534). Called

@@ -199,8 +199,9 @@ class Compactor:
     def _kept(
         self, header: HeaderFields, batch: memoryview, writer: SegmentWriter
     ) -> bytes | memoryview | None:
-        """What stays of a batch: all of it, a smaller one, its empty header, or nothing. Of an
-        aborted transaction the index tells while something of it is left."""
+        """The retained form of a batch: all of it, a smaller one, its empty header, or None. The
+        transaction index keeps an aborted transaction while some of it is left.
+        """
         attributes, behind = header[5], header[0] + header[6] + 1
         discard = False
         if attributes & TRANSACTIONAL_BIT:

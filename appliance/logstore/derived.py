@@ -106,7 +106,9 @@ class Derived:
             return False
 
     def ended(self, end: int, *, whole: bool) -> Iterator[Told]:
-        """What is wrong. end: bytes that were read. whole: of a segment that is full."""
+        """The faults found at the end of a segment. end: bytes that were read. whole: of a segment
+        that is full.
+        """
         if whole and not self._lost:
             for number in range(self._time_at, len(self._times.offsets)):
                 self._check_time(number)

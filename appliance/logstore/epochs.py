@@ -62,8 +62,9 @@ class LeaderEpochs:
             self.changed = True
 
     def take_back(self, log_end: int) -> None:
-        """What was staged from `log_end` on is not there: nor is an epoch that began with it. One
-        that a leader began there, and that has no batch yet, goes on."""
+        """Discards what was staged from `log_end` on, and an epoch that began with it. An epoch
+        that a leader began there, and that has no batch yet, stays.
+        """
         self.cut_end(log_end if self._staged == log_end else log_end + 1)
         self._staged = -1
 
@@ -105,7 +106,7 @@ class LeaderEpochs:
 
     @classmethod
     def decode(cls, data: bytes) -> "LeaderEpochs | None":
-        """What a file says, None when it is damaged."""
+        """Parses the bytes of a leader epoch file; None when it is damaged."""
         made = cls()
         try:
             version, count, *lines, rest = data.decode().split("\n")

@@ -34,7 +34,7 @@ def offset_of(name: str, suffix: str) -> int:
 
 
 def deleted_folder(folder: str, unique: str) -> str:
-    """What a partition's folder is called while it waits for its removal; at most 255 characters.
+    """The name of a partition's folder while it waits for its removal; at most 255 characters.
 
     unique: hex digits that no other deletion of the same partition has.
     """

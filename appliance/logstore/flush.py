@@ -65,7 +65,7 @@ class FlushJob:
 
 
 class Unsynced:
-    """What a power cut would take: full segments, new names, and how many bytes.
+    """State that a power cut would lose: full segments, new names, and the number of bytes.
 
     appended: bytes written to full segments since the log was opened.
     """
@@ -82,7 +82,7 @@ class Unsynced:
 
     @property
     def pending(self) -> bool:
-        """Whether anything but the end of the active segment is to be synced."""
+        """True if more than the end of the active segment needs a sync."""
         return bool(self.rolled or self.folders or self.derived or self.job)
 
     def rolled_over(self, segment: Segment) -> None:

@@ -1,4 +1,4 @@
-"""What a leader's answer to a fetch must be before a follower's log takes it.
+"""Validates a leader's fetch response before a follower appends it.
 
 Invariant: what comes out are whole batches of format 2 whose CRC32C is right, in the order of their
 offsets and leader epochs, behind the end of the log. Called by `Log.follow`.

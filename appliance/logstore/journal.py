@@ -180,7 +180,7 @@ class Journal:
                 del half[key]
 
     def unsettled(self) -> list[Any]:
-        """Whose logs have to be synced before the half that is not written now can be."""
+        """The logs that must be synced before the half that is not written now can be reused."""
         return list(self._halves[1 - self.half])
 
     def close(self) -> None:
@@ -198,8 +198,9 @@ class Tail(NamedTuple):
 
 
 def read(disk: Disk, path: str) -> list[Tail]:
-    """What the groups of a journal hold, oldest first; what is torn or not ours is passed over.
-    Raises StorageFailed."""
+    """Reads the groups of a journal, oldest first; skips what is torn or not ours. Raises
+    StorageFailed.
+    """
     file = disk.open(path)
     try:
         data = memoryview(file.pread_medium(file.size(), 0))
@@ -242,7 +243,7 @@ _NO_EPOCH: Final = -(1 << 31)
 
 
 class Continuation:
-    """What journals hold of one log, by offset. tails: oldest group first."""
+    """Journal contents of one log, by offset. tails: oldest group first."""
 
     __slots__ = ("_tails",)
 
@@ -279,7 +280,7 @@ NOTHING: Final = Continuation()
 
 
 def _batches(tail: Tail) -> Iterator[tuple[int, int, int]]:
-    """Of each batch: its position, its base offset, the offset behind it."""
+    """Yields position, base offset and next offset of each batch."""
     at = 0
     while at < len(tail.data):
         header = HEADER.unpack_from(tail.data, at)

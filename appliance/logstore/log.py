@@ -195,12 +195,12 @@ class Log:
 
     @property
     def held(self) -> bool:
-        """Whether something was staged that is not written, between turns for want of room."""
+        """True if staged bytes are not written, between turns because the disk was full."""
         return self.active.held
 
     @property
     def only_grew(self) -> bool:
-        """Nothing but the end of the active segment is to be synced."""
+        """True if only the end of the active segment needs a sync."""
         return self.failure is None and not (self.unsynced.pending or self.epochs.changed)
 
     @property
@@ -258,8 +258,9 @@ class Log:
         self.active.commit()
 
     def begin_epoch(self, leader_epoch: int, start: int = -1) -> None:
-        """What is staged from now on is of this leader epoch (KIP-101). start: where it began, if
-        not at the log end. The next flush writes it: an opening sees it in the batches."""
+        """Assigns this leader epoch to what is staged from now on (KIP-101). start: its start
+        offset, if not the log end. The next flush writes it; recovery finds it in the batches.
+        """
         self.active.epoch = leader_epoch
         begins = self.end_offset if start < 0 else start
         assert self.recovery_point <= begins, "the file alone knows of epochs below"
@@ -305,8 +306,9 @@ class Log:
     # Go back --------------------------------------------------------------------------------------
 
     def take_back(self, now_ms: int) -> None:
-        """What is staged or held was never there: for a log of which nothing may come late. Raises
-        StorageFailed."""
+        """Discards what is staged or held, for a log that must not grow later. Raises
+        StorageFailed.
+        """
         truncation.take_back(self, now_ms)
 
     def truncate_to(self, offset: int, now_ms: int) -> int:
@@ -371,8 +373,9 @@ class Log:
     # Sync -----------------------------------------------------------------------------------------
 
     def flush_job(self) -> FlushJob | None:
-        """What must be synced now, or None. One at a time: `flushed` or `fail` ends it. Raises the
-        StorageFailed that ended the log."""
+        """Returns what must be synced now, or None. One at a time: `flushed` or `fail` ends it.
+        Raises the StorageFailed that ended the log.
+        """
         active, unsynced = self.active, self.unsynced
         if active.failure is not None:
             raise active.failure
@@ -406,7 +409,7 @@ class Log:
             self.flushed(job)
 
     def is_synced(self, segment: Segment) -> bool:
-        """Whether a full segment is on the disk with all that belongs to it."""
+        """True if a full segment and all its files are on the disk."""
         return segment is not self.active and segment not in self.unsynced.rolled
 
     def fail(self, failure: StorageFailed) -> None:
@@ -439,7 +442,7 @@ class Log:
 
     @property
     def has_trimmed_segments(self) -> bool:
-        """Whether a whole segment lies below the log start (`advance_log_start`)."""
+        """True if a whole segment lies below the log start (`advance_log_start`)."""
         behind = self.segments[1].base if len(self.segments) > 1 else self.end_offset
         return behind <= self.log_start_offset and self.size > 0
 
@@ -456,7 +459,7 @@ class Log:
         return removal.delete(self._disk, self.path, unique, due_ms, sync=sync)
 
     def _write_derived(self) -> None:
-        """What spares the next start some reading."""
+        """Writes indexes and a producer snapshot, so that the next start has less to read."""
         self.active.close_times()
         with suppress(DiskFull):
             self.active.write_indexes(self._disk, sync=True)

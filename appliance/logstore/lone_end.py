@@ -8,7 +8,7 @@ from appliance.logstore.log import SNAPSHOT_BATCHES, Log
 
 
 def is_all(log: Log) -> bool:
-    """Whether nothing but that end is to be synced now."""
+    """True if only the end of the active segment needs a sync now."""
     unsynced, active = log.unsynced, log.active
     more = unsynced.rolled or unsynced.folders or unsynced.derived or log.epochs.changed
     return not more and active.unsaved < SNAPSHOT_BATCHES and active.failure is None

@@ -65,8 +65,9 @@ def _position(segments: Segments, segment: Segment, relative: int) -> int:
 def locate(
     segments: Segments, active: ActiveSegment, offset: int, max_bytes: int, limit_offset: int
 ) -> FileRange | None:
-    """What `Log.locate` does, for offsets that are not in the dense tail and lie below
-    `limit_offset`."""
+    """Implements `Log.locate` for offsets that are not in the dense tail and lie below
+    `limit_offset`.
+    """
     every = segments.all
     number = segments.number(offset)
     while (found := _seek(segments, every[number], offset))[0] < 0:
@@ -115,8 +116,9 @@ def newest_of(segments: Segments, segment: Segment) -> int:
 def offset_for_timestamp(
     segments: Segments, timestamp: int, limit_offset: int, log_start: int
 ) -> tuple[int, int, int] | None:
-    """What `Log.offset_for_timestamp` does: Kafka's search, segment by segment, then batch, then
-    record."""
+    """Implements `Log.offset_for_timestamp`: Kafka's search, segment by segment, then batch, then
+    record.
+    """
     for segment in segments.all:
         if newest_of(segments, segment) < timestamp:
             continue
@@ -154,7 +156,7 @@ def _record(
 def max_timestamp(
     segments: Segments, limit_offset: int, log_start: int
 ) -> tuple[int, int, int] | None:
-    """What `Log.max_timestamp` does."""
+    """Implements `Log.max_timestamp`."""
     newest = max(newest_of(segments, segment) for segment in segments.all)
     return offset_for_timestamp(segments, newest, limit_offset, log_start)
 

@@ -31,10 +31,11 @@ _CHUNK: Final = 1 << 20
 
 @dataclass(slots=True)
 class Mend:
-    """What is done in one folder. runs: base offset of a segment → (begin, end) in bytes of what
-    stays of it, nothing: it goes whole. derived: names of files that are made again. lost: offsets
-    that nobody reads any more, first and last. end: where the log goes on, -1: where it ends. tail:
-    where a torn end begins, which the next start cuts off or a journal goes on with, -1: none."""
+    """The repair of one folder. runs: base offset of a segment → (begin, end) in bytes of what
+    stays of it; empty: the whole segment goes. derived: names of files that are made again. lost:
+    offsets that can no longer be read, first and last. end: where the log goes on, -1: where it
+    ends. tail: start of a torn end, which the next start cuts off or a journal continues, -1: none.
+    """
 
     runs: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     derived: list[str] = field(default_factory=list)
@@ -49,8 +50,9 @@ class Mend:
 
 
 def plan(disk: Disk, folder: str, found: Sequence[Damage], written: int) -> Mend | None:
-    """What mends these damages, None when there is nothing to do. written: offset below which
-    there were records for sure. Raises StorageFailed."""
+    """Plans the repair of these damages; None when there is nothing to do. written: offset below
+    which there were records for sure. Raises StorageFailed.
+    """
     made = Mend()
     segments = dict(segments_of(disk, folder))
     last = max(segments, default=-1)

@@ -1,4 +1,4 @@
-"""What a log is made of, for what works on a whole log and is called by it.
+"""The parts of a log, for helpers that `Log` calls with itself.
 
 `Log` is the one implementation. See there for what each part means.
 """

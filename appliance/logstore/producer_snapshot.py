@@ -39,7 +39,7 @@ def encode_snapshot(states: ProducerStates) -> bytes:
 
 
 def decode_snapshot(data: bytes, now_ms: int) -> ProducerStates | None:
-    """What a file says, None when it is damaged or of another version."""
+    """Parses a snapshot file; None when it is damaged or of another version."""
     if len(data) < _HEAD.size:
         return None
     version, crc, count = _HEAD.unpack_from(data)

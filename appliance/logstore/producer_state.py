@@ -1,5 +1,5 @@
-"""What each idempotent producer wrote last, so that a batch sent twice is stored once, and which
-transactions are open (KIP-98, KIP-360, KIP-890).
+"""The last batches of each idempotent producer, so that a batch sent twice is stored once, and the
+open transactions (KIP-98, KIP-360, KIP-890).
 
 Invariant: the state is a function of the batches in the log below `end`; it is rebuilt from a
 snapshot and the batches behind it. Hot functions: `check` before a batch is staged, `update` when
@@ -104,7 +104,7 @@ class ProducerStates:
             self.news.clear()
 
     def check(self, header: HeaderFields) -> int:
-        """Whether a produced batch with a producer id may be appended.
+        """Validates epoch and sequence of a produced batch with a producer id.
 
         Returns -1 when it is new, and the base offset of the original when it is a duplicate of
         one of the producer's last five. Raises PeerError: INVALID_PRODUCER_EPOCH for an epoch that
@@ -157,8 +157,7 @@ class ProducerStates:
             )
 
     def _check_first(self, header: HeaderFields) -> None:
-        """Of a producer that is not known the first batch in a transaction must be the first that
-        it sent."""
+        """Checks that an unknown producer begins its transaction with its first batch."""
         asked = self.unverified.get(header[9])
         if asked is None:
             return
@@ -173,9 +172,9 @@ class ProducerStates:
     def guard(
         self, producer_id: int, epoch: int, sequence: int, guard: int, now_ms: int, *, adds: bool
     ) -> int:
-        """What the coordinator must be asked before a producer writes in a transaction: 0 when
-        nothing, as the transaction is open here or `guard` was given for it and holds; else a guard
-        to come back with when the coordinator knows the partition as part of the transaction.
+        """Returns 0 if the producer may write in its transaction now, because it is open here or
+        `guard` was given for it and holds. Otherwise returns a guard to come back with once the
+        coordinator has verified the partition.
 
         A guard holds until the next marker of the producer, so it is never good for another
         transaction (KIP-890). No two are the same, those of an earlier process included. adds:
@@ -199,7 +198,7 @@ class ProducerStates:
         return 0 if verified else found.guard
 
     def check_end(self, producer_id: int, epoch: int, marker: Marker, version: int) -> None:
-        """Whether a coordinator may end the producer's transaction with this epoch.
+        """Checks that a coordinator may end the producer's transaction with this epoch.
 
         version: the transaction's (KIP-890): from 2 on the epoch rises with every marker, and the
         same marker again is harmless once nothing is open. Raises PeerError:
@@ -226,13 +225,14 @@ class ProducerStates:
             )
 
     def _forget(self, producer_id: int) -> None:
-        """What was known of a transaction that begins is over with its marker."""
+        """Drops the verification of a transaction, which its marker ends."""
         self.unverified.pop(producer_id, None)
         self.verified.pop(producer_id, None)
 
     def has_marker(self, producer_id: int, epoch: int, coordinator_epoch: int) -> bool:
-        """Whether the producer's last transaction has ended here by a marker with these epochs: the
-        same once more would change nothing."""
+        """True if the producer's last transaction ended here by a marker with these epochs, so that
+        the same marker again changes nothing.
+        """
         known = self.producers.get(producer_id)
         return (
             known is not None

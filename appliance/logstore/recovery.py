@@ -37,9 +37,9 @@ _ANY: Final = 1 << 63
 
 
 class Cut(NamedTuple):
-    """What an opening took off the end of a log. offset: where the log ends since then. segments:
-    base offsets of those that went whole, oldest first. size: bytes in all. why: what was found
-    there."""
+    """The end of a log that recovery removed. offset: log end since then. segments: base offsets of
+    those removed whole, oldest first. size: bytes in all. why: the fault found there.
+    """
 
     offset: int
     segments: tuple[int, ...]
@@ -49,7 +49,7 @@ class Cut(NamedTuple):
 
 @dataclass(slots=True)
 class Start:
-    """What a log begins with.
+    """The state of a log after recovery.
 
     segments: the last one is open for writing and has its indexes. end_offset: log end. unsynced:
     what the first flush must make durable. producers, epochs, snapshots: what is known of them at
@@ -137,7 +137,7 @@ def read_topic_id(disk: Disk, path: str) -> bytes | None:
 
 
 class Known(NamedTuple):
-    """What the caller of an opening knows. See `Log.open`."""
+    """The caller's knowledge of a log before it is opened. See `Log.open`."""
 
     recovery_point: int
     log_start_offset: int
@@ -390,7 +390,9 @@ class Recovery:
             truncation.cut(self.disk, segment, position)
 
     def _begin_anew(self) -> Start:
-        """What is left lies below the log start, which outlived the records behind it."""
+        """Starts an empty log: all segments lie below the log start, which outlived the records
+        behind it.
+        """
         self.snapshots.keep_to(-1)
         truncation.drop(self.disk, self.path, self.segments)
         self.segments.clear()
@@ -405,7 +407,7 @@ class Recovery:
         return start
 
     def _metadata(self) -> list[str]:
-        """What ties the folder to its topic, if it is there."""
+        """The path of partition.metadata, which ties the folder to its topic, if it exists."""
         name = f"{self.path}/{files.PARTITION_METADATA}"
         return [name] if self.disk.exists(name) else []
 

@@ -84,8 +84,10 @@ def _expired(log: Parts, now_ms: int) -> Iterator[Segment]:
 
 
 def _too_old(segments: Segments, segment: Segment, retention_ms: int, now_ms: int) -> bool:
-    """Whether the newest record is out of its time. Without a timestamp, or with one from the
-    future, the time of the last write counts: one wrong clock must not keep a segment for ever."""
+    """True if the newest record is older than the retention time. Without a timestamp, or with one
+    from the future, the time of the last write counts: one wrong clock must not keep a segment for
+    ever.
+    """
     newest = lookup.newest_of(segments, segment)
     if newest < 0 or newest > now_ms:
         newest = segments.disk.modified_ms(segment.path)

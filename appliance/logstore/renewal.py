@@ -72,6 +72,6 @@ def _write_missing(file: File, at: int) -> list[tuple[int, int, int]]:
 
 
 def changed(path: str, problem: str) -> StorageFailed:
-    """What to raise when the kernel has dropped bytes that were checked already."""
+    """The error for a file whose checked bytes the kernel dropped and read again differently."""
     text = f"it changed while it was opened: {problem}; the next start checks it again"
     return StorageFailed(path, errno.EIO, text)

@@ -1,4 +1,4 @@
-"""What the batches of a log say again, of what is kept beside them: indexes, the newest timestamp,
+"""Rebuilds from the batches of a log the state kept beside them: indexes, the newest timestamp,
 leader epochs, producers and their transactions.
 
 An opening learns it of what no file knows yet, a truncation of what is left. Called by `recovery`

@@ -58,10 +58,11 @@ Found = Damage | Looked
 
 
 class Known(NamedTuple):
-    """What is known of a log beforehand. end: behind the last record that is surely whole, ANY of a
-    log that nobody writes. recovery_point: what lies below was on the disk. orderly: the last
-    appliance ended in order, so that all of it was. gaps: offsets may be missing, because the log
-    is or may have been compacted."""
+    """Facts of a log from before the scrub. end: behind the last record that is surely whole, ANY
+    for a log without a writer. recovery_point: everything below was on the disk. orderly: the last
+    appliance stopped in order, so all of it was. gaps: offsets may be missing, because the log is
+    or may have been compacted.
+    """
 
     end: int = ANY
     recovery_point: int = 0
@@ -190,7 +191,7 @@ class _Segment:
         return memoryview(self._buffer)[at : at + self._size - position]
 
     def _wrong(self, file: File, position: int, batch: memoryview, problem: str) -> Damage:
-        """What to tell. It goes on with the next sound batch."""
+        """Reports the fault at `position`; the scan continues with the next sound batch."""
         behind = self._goes_on(file, position, position + len(batch) if batch else -1)
         first, known, last = self.next_offset, self._known, -1
         if behind < self._size:
@@ -231,8 +232,9 @@ class _Segment:
         return self._size
 
     def _sound(self, file: File, position: int, *, twice: bool) -> bool:
-        """Whether a batch that continues the log begins there. twice: and the file ends with it, or
-        another one follows, because a record may have what looks like a batch."""
+        """True if a batch that continues the log begins there. twice: require also that the file
+        ends with it or another batch follows, because a record's value may look like a batch.
+        """
         data = self._window(file, position, HEADER_SIZE)
         if len(data) < HEADER_SIZE:
             return False

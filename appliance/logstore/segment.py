@@ -103,7 +103,7 @@ class Segment:
             raise self.corrupt(scan.position, scan.problem)
 
     def corrupt(self, position: int, text: str) -> StorageFailed:
-        """What to raise when there is no batch where one should be."""
+        """The error for a position without a valid batch."""
         return StorageFailed(self.path, errno.EBADMSG, f"corrupt at byte {position}: {text}")
 
     def write_indexes(self, disk: Disk, *, sync: bool = False) -> None:

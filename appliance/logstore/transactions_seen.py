@@ -1,5 +1,5 @@
-"""What compaction must know of transactions: whose records were aborted, and which markers have
-nothing left to say.
+"""The view of transactions that compaction needs: which records were aborted, and which markers are
+no longer needed.
 
 A marker may lie behind the part of the log that is compacted, so whose records were aborted is told
 by the transaction indexes. Invariant: every transaction that began in that part has ended, as it
@@ -27,7 +27,7 @@ class TransactionsSeen:
         self._open: set[int] = set()
 
     def aborted(self, header: HeaderFields) -> bool:
-        """Whether the records of this transactional batch were taken back."""
+        """True if this transactional batch was aborted."""
         found = self._at(header)
         return found is not None and found[1] <= header[0]
 
@@ -38,8 +38,9 @@ class TransactionsSeen:
         return self._aborted[header[9]][at] if at < len(lasts) else None
 
     def discards(self, header: HeaderFields) -> bool:
-        """Whether a transactional batch may go: aborted records, or the marker of a transaction of
-        which nothing is left."""
+        """True if a transactional batch may be removed: its records are aborted, or it is the
+        marker of a transaction without other batches.
+        """
         producer = header[9]
         if header[5] & CONTROL_BIT:
             if producer in self._open:
@@ -50,6 +51,6 @@ class TransactionsSeen:
         return self.aborted(header)
 
     def entry(self, header: HeaderFields) -> Aborted | None:
-        """What the transaction index says at this marker, None when it commits."""
+        """The transaction index entry of this marker; None when it commits."""
         found = self._at(header)
         return found if found is not None and found[2] == header[0] else None

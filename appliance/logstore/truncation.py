@@ -36,9 +36,10 @@ class Place(NamedTuple):
 
 
 class Left(NamedTuple):
-    """What is left of a segment. end_offset: behind its last record, its base without any. tail,
-    since_index: of the batches behind the last index entry. first_timestamp: of its first batch, -1
-    without any."""
+    """The rest of a segment after truncation. end_offset: behind its last record, its base without
+    any. tail, since_index: of the batches behind the last index entry. first_timestamp: of its
+    first batch, -1 without any.
+    """
 
     end_offset: int
     tail: Tail
@@ -47,7 +48,7 @@ class Left(NamedTuple):
 
 
 def take_back(log: Parts, now_ms: int) -> None:
-    """What `Log.take_back` does: the log goes back to what is written."""
+    """Implements `Log.take_back`: the log returns to what is written."""
     active = log.active
     had_producers, had_aborted = active.holds_producers, active.holds_aborted
     active.forget_staged()
@@ -72,7 +73,7 @@ def take_back(log: Parts, now_ms: int) -> None:
 
 
 def truncate_to(log: Parts, offset: int, now_ms: int) -> int:
-    """What `Log.truncate_to` does."""
+    """Implements `Log.truncate_to`."""
     active = log.active
     if active.failure is not None:
         raise active.failure
@@ -122,7 +123,7 @@ def _go_back(log: Parts, place: Place, now_ms: int) -> None:
 
 
 def begin_anew(log: Parts, offset: int) -> None:
-    """What `Log.begin_anew` does."""
+    """Implements `Log.begin_anew`."""
     order, disk = log.order, log.order.disk
     if log.active.failure is not None:
         raise log.active.failure
@@ -179,8 +180,9 @@ def _place_of(segments: Segments, offset: int) -> Place:
 
 
 def _left(segments: Segments, segment: Segment, position: int) -> Left:
-    """What is true of a segment that ends at `position`, the start of a batch: its indexes and
-    newest timestamp in memory are those of such a segment afterwards. Raises StorageFailed."""
+    """Reads the state of a segment that ends at `position`, the start of a batch, and cuts its
+    indexes and newest timestamp in memory to that end. Raises StorageFailed.
+    """
     disk = segments.disk
     index, _ = segment.read_indexes(disk)
     found = segment.entry(disk, bisect_left(index.positions, position))

@@ -1,1 +1,1 @@
-"""Who leads the metadata log, and what of it is agreed: one replica of a KRaft quorum."""
+"""One replica of a KRaft quorum: leader election and commitment of the metadata log."""

@@ -1,4 +1,4 @@
-"""What replicas of a quorum say to one another: the fields of Kafka's messages that decide.
+"""Messages between replicas of a quorum: those fields of Kafka's messages that decide.
 
 Epochs are leader epochs of the metadata log; NOBODY stands for a leader or a vote that is not
 known. Whoever carries a message adds what does not decide (cluster id, topic, endpoints) and, to
@@ -77,8 +77,9 @@ Message = Vote | Voted | BeginEpoch | EndEpoch | Fetch | Fetched
 
 
 class Known(NamedTuple):
-    """What a replica must still know after its death: written and synced before anything that
-    follows from it is sent. voted, voted_directory: for whom, in `epoch`."""
+    """Durable state of a replica, written and synced before any message that follows from it is
+    sent. voted, voted_directory: the vote in `epoch`.
+    """
 
     epoch: int = 0
     leader: int = NOBODY

@@ -1,4 +1,4 @@
-"""What a replica sees: its log, and as a leader the other replicas."""
+"""A replica's view: its log, and as a leader the other replicas."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -15,11 +15,11 @@ class QuorumLog(Protocol):
 
     @property
     def end_offset(self) -> int:
-        """What the next record gets."""
+        """The offset of the next record."""
 
     @property
     def last_epoch(self) -> int:
-        """Of its last record, 0 when there is none."""
+        """Leader epoch of the last record, 0 when there is none."""
 
     @property
     def newest_snapshot(self) -> tuple[int, int]:
@@ -33,8 +33,10 @@ class QuorumLog(Protocol):
 def parting(
     log: QuorumLog, end: int, last_epoch: int
 ) -> tuple[tuple[int, int] | None, tuple[int, int] | None]:
-    """What a log that ends at `end` in `last_epoch` lacks to be a beginning of this one: (epoch,
-    end) of where they part, or (end, epoch) of a snapshot; each None where it is not needed."""
+    """Checks whether a log that ends at `end` in `last_epoch` is a prefix of this one. Returns
+    (epoch, end) of the divergence and (end, epoch) of a snapshot to fetch; each None where it is
+    not needed.
+    """
     if end < log.start_offset:
         return None, log.newest_snapshot
     if (end, last_epoch) != (log.start_offset, 0):

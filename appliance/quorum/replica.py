@@ -110,7 +110,9 @@ class Replica(ReplicaState):
             self.deadline = now_ms  # there is nobody to wait for
 
     def take(self) -> tuple[Known | None, Sequence[tuple[int, Message]]]:
-        """What is to be on the disk, or None, before these messages are sent: (to whom, what)."""
+        """Returns the state to write and sync first, or None, and the messages to send after it:
+        (receiver, message).
+        """
         now = self.known
         known = None if now == self._written else now
         self._written = now
@@ -174,7 +176,9 @@ class Replica(ReplicaState):
         return [(one, (one, key)) for one, key in self.voters.items() if one != self.node_id]
 
     def _look_around(self, now_ms: int) -> None:
-        """Whether a majority still fetches; who does not may not know who leads."""
+        """Resigns if no majority has fetched within the check-quorum timeout; announces the leader
+        to the others that have not.
+        """
         since = now_ms - self._times.check_quorum
         others = self._electing()
         heard = sum(peer.fetched_ms > since for _, peer in others)
@@ -200,7 +204,7 @@ class Replica(ReplicaState):
         self.deadline = now_ms + self._times.fetch_timeout
 
     def _seek_soon(self, now_ms: int) -> None:
-        """Who was asked does not know who leads, or is not there."""
+        """Looks for the leader again soon: the node asked does not know it, or is not there."""
         self.deadline = min(self.deadline, now_ms + 1 + self._chance(2 * self._times.lost))
 
     # Voters ---------------------------------------------------------------------------------------
@@ -220,7 +224,7 @@ class Replica(ReplicaState):
     # Elections ------------------------------------------------------------------------------------
 
     def _ask_whether(self, now_ms: int) -> None:
-        """Whether it would be elected, which disturbs nobody (KIP-996)."""
+        """Starts a pre-vote, which disturbs no leader (KIP-996)."""
         self._move(Role.PROSPECTIVE, now_ms)
         self._ask(now_ms, pre_vote=True)
 
@@ -256,7 +260,7 @@ class Replica(ReplicaState):
         return Voted(self.epoch, self._says_leader, granted, ask.pre_vote)
 
     def _is_level(self, ask: Vote) -> bool:
-        """Whether its log has all that this one has (Raft §5.4.1)."""
+        """True if the candidate's log is at least as up to date as this one (Raft §5.4.1)."""
         return (ask.last_epoch, ask.end) >= (self._log.last_epoch, self._log.end_offset)
 
     def _would_grant(self, ask: Vote, now_ms: int) -> bool:
@@ -354,7 +358,7 @@ class Replica(ReplicaState):
 
     @property
     def _says_leader(self) -> int:
-        """Who resigned does not call itself the leader."""
+        """The leader to name in answers: none if this replica led this epoch and has resigned."""
         mine = self.leader == self.node_id and self.role is not Role.LEADER
         return NOBODY if mine else self.leader
 
@@ -486,14 +490,18 @@ class Replica(ReplicaState):
         return cut
 
     def take_over(self, answer: Fetched) -> None:
-        """What came with this answer is in the log: so is what is agreed of it."""
+        """Raises the high watermark to the leader's, once the records of this answer are in the
+        log.
+        """
         assert answer.leads
         agreed = min(answer.high_watermark, self._log.end_offset)
         if answer.parts is None and answer.snapshot is None and agreed > self.high_watermark:
             self.high_watermark = agreed
 
     def _commit(self) -> None:
-        """What a majority has, once that has a record of this epoch."""
+        """Advances the high watermark to what a majority has, once that includes a record of this
+        epoch (Raft §5.4.2).
+        """
         held = [peer.held for _, peer in self._electing()] + [self._held] * self.votes
         agreed = held_by_majority(held + [-1] * (len(self.voters) - len(held)))
         if agreed > max(self._began, self.high_watermark):

@@ -27,41 +27,42 @@ class ReplicaState:
 
     @property
     def votes(self) -> bool:
-        """Whether it is one of those who elect."""
+        """True if this replica is a voter."""
         return self.voters.get(self.node_id) in (ANY, self.directory)
 
     @property
     def stands(self) -> bool:
-        """Whether it may have to lead; who votes no more, until that is agreed: perhaps it alone
-        has the change, and it refuses its vote to whoever has less (Raft §4.2.2)."""
+        """True if it may have to lead: it is a voter, or a removed voter until its removal commits.
+        It alone may have that record, and then it refuses its vote to shorter logs (Raft §4.2.2).
+        """
         return self.votes or (self._voted_before and self.high_watermark < self._elected_end)
 
     @property
     def alone(self) -> bool:
-        """Whether nobody else elects."""
+        """True if this is the only voter."""
         return len(self.voters) == 1 and self.votes
 
     @property
     def may_change(self) -> bool:
-        """Whether the voters may change: no leader before has a change of its own under way."""
+        """True if the voters may change: no earlier leader has a change under way."""
         return self.begun and self.high_watermark >= self._elected_end
 
     @property
     def begun(self) -> bool:
-        """Whether it leads and a record of its epoch is agreed."""
+        """True if it leads and a record of its epoch is committed."""
         return self.leads and self.high_watermark > self._began
 
     @property
     def leads(self) -> bool:
-        """Whether it leads its epoch."""
+        """True if it leads its epoch."""
         return self.role is Role.LEADER
 
     @property
     def known(self) -> Known:
-        """What it must know after its death."""
+        """The durable state of this replica."""
         return Known(self.epoch, self.leader, self.voted, self.voted_directory)
 
     @property
     def granted(self) -> tuple[int, ...]:
-        """Who has voted for it, in the election that it stood for last."""
+        """Sorted ids of the voters that granted its last request for votes."""
         return tuple(sorted(one for one, yes in self._answers.items() if yes))

@@ -1,11 +1,11 @@
-"""What a replica may be, and what it may become of that."""
+"""The roles of a replica, and the moves between them."""
 
 from enum import Enum
 from typing import Final
 
 
 class Role(Enum):
-    """What a replica is in its epoch."""
+    """The role of a replica in its epoch."""
 
     UNATTACHED = "unattached"
     PROSPECTIVE = "prospective"

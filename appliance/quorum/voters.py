@@ -1,5 +1,5 @@
-"""Who elects, as the log of the quorum says it (KIP-853): each of its records that names voters
-holds from where it stands, agreed or not, and no longer than it stands there.
+"""The voters by the quorum's log (KIP-853): each record that names voters holds from its own
+offset, committed or not, for as long as it is in the log.
 
 A voter is a node with one log: whoever comes back with another folder is another voter, though its
 number is the same.
@@ -59,8 +59,9 @@ class Electorate(NamedTuple):
 
 
 class History:
-    """What the log says, in the order in which it does. Invariant: one that is older than all that
-    may still be truncated is at its beginning."""
+    """The voter sets of the log, in its order. Invariant: the first one lies below all that may
+    still be truncated.
+    """
 
     __slots__ = ("_said",)
 
@@ -70,12 +71,12 @@ class History:
 
     @property
     def latest(self) -> Electorate:
-        """What holds at the end of the log."""
+        """The voters at the end of the log."""
         return self._said[-1][1]
 
     @property
     def oldest(self) -> Electorate:
-        """What holds whatever is cut off."""
+        """The voters that no truncation can change."""
         return self._said[0][1]
 
     @property
@@ -84,7 +85,7 @@ class History:
         return self._said[-1][0]
 
     def at(self, offset: int) -> Electorate:
-        """What holds when the log ends at `offset`."""
+        """The voters when the log ends at `offset`."""
         return next(one for end, one in reversed(self._said) if end <= offset)
 
     def say(self, end: int, electorate: Electorate) -> None:
@@ -101,6 +102,6 @@ class History:
         return self.latest != before
 
     def agreed(self, offset: int) -> None:
-        """What is below is not truncated any more."""
+        """Drops history below `offset`, which cannot be truncated any more."""
         while len(self._said) > 1 and self._said[1][0] <= offset:
             del self._said[0]

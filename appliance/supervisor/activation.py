@@ -50,8 +50,9 @@ class Wanted(NamedTuple):
 
 
 def passed(environ: Mapping[str, str], pid: int) -> list[Passed]:
-    """What was handed over to the process `pid` by LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES; from
-    now on nobody whom it starts has them. Raises ConfigError."""
+    """The sockets handed to the process `pid` by LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES.
+    Children do not inherit them. Raises ConfigError.
+    """
     if environ.get("LISTEN_PID") != str(pid):
         return []
     names = environ.get("LISTEN_FDNAMES", "").split(":")

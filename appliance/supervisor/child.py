@@ -150,9 +150,9 @@ def shown_as(peer: Peer) -> str:
 
 
 def leave_the_parent(parent: int, *, name: str, oom_score: int) -> None:
-    """What a child does first: it dies with its parent and leaves signals to it. name: that it has
-    in ps, at most 15 bytes. oom_score: more than others' when it is the one to go where memory runs
-    out."""
+    """First step of a child: it dies with its parent and leaves signals to it. name: in ps, at most
+    15 bytes. oom_score: higher than others' for the child to kill first when memory runs out.
+    """
     assert len(name.encode()) <= _NAME_BYTES, name
     _libc.prctl(_PR_SET_NAME, name.encode(), 0, 0, 0)
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)

@@ -123,8 +123,7 @@ class Fleet:
         self.tell_all()
 
     def all_confirmed(self, epoch: int) -> bool:
-        """Whether every child that turns has acted upon this epoch; who takes the place of another
-        one begins with it."""
+        """True if every running child has acted upon this epoch; a replacement starts with it."""
         return all(
             self._table.confirmed(child.peer) >= epoch
             for child in self.children.values()
@@ -132,7 +131,7 @@ class Fleet:
         )
 
     def ready(self, *kinds: int) -> bool:
-        """Whether every child of these kinds runs and says READY, isolated ones aside."""
+        """True if every child of these kinds, isolated ones aside, runs and is READY."""
         return all(
             self._table.state(child.peer) == READY
             for child in self._of(*kinds)
@@ -203,7 +202,7 @@ class Fleet:
         return child.peer.kind == CONTROL and self._table.cluster_ready and not self._table.member
 
     def _discarded(self, child: Child, now: int) -> bool:
-        """Whether every living peer has let go of the dead child's rings; late ones are killed."""
+        """True if every living peer has released the dead child's rings; late ones are killed."""
         late = [
             other
             for other in self.children.values()
@@ -376,7 +375,7 @@ class Fleet:
         )
 
     def unbegun(self) -> bool:
-        """Whether an ioproc ended before it looked at what the appliance before had left."""
+        """True if an ioproc ended before it had checked the previous run's leftovers."""
         return any(child.exit_code == UNBEGUN for child in self._of(IOPROC))
 
     def kill_all(self) -> None:
@@ -393,8 +392,9 @@ class Fleet:
 
 
 def why_not_begun(*, agreed: bool, checked: bool) -> dict[str, str]:
-    """What is told of an end behind which nothing had begun; {}: it had. agreed: the metadata.
-    checked: what the appliance before had left."""
+    """The cause of an end before the start was complete; {} if it was complete. agreed: the
+    metadata is. checked: the previous run's leftovers are.
+    """
     if not agreed:
         return {"cause": "it had not begun: a majority of controller.quorum.voters is needed"}
     if not checked:

@@ -73,8 +73,7 @@ class DataFolder:
             time.sleep(_POLL_S)
 
     def take_clean_marker(self) -> bool:
-        """Whether the last appliance ended in order; the marker is gone, durably, when this
-        returns."""
+        """True if the previous appliance stopped in order. Removes the marker durably."""
         try:
             os.unlink(os.path.join(self.path, CLEAN_NAME))
         except FileNotFoundError:
@@ -111,7 +110,9 @@ class Folders:
     paths: tuple[str, ...]
 
     def take_clean_markers(self) -> bool:
-        """Whether the last appliance ended in order in every folder; the markers are gone."""
+        """True if the previous appliance stopped in order in every folder. Removes the markers
+        durably.
+        """
         found = [one.take_clean_marker() for one in (self.first, *self.others)]
         return all(found)
 
@@ -140,5 +141,5 @@ def lock_others(paths: Sequence[str], log: Log) -> list[DataFolder]:
 
 
 def _alive(pid: str) -> bool:
-    """Whether the process that wrote its id into the lock still runs."""
+    """True if the process that wrote its id into the lock still runs."""
     return pid.isdecimal() and proc.runs(int(pid))

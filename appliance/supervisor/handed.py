@@ -19,7 +19,7 @@ class Handed:
         self.of: list[list[Guest]] = [list(guests[one::netprocs]) for one in range(netprocs)]
 
     def all(self) -> Iterator[Guest]:
-        """Of every place."""
+        """Yields the connections of all places."""
         for guests in self.of:
             yield from guests
 

@@ -1,4 +1,4 @@
-"""What the supervisor asks of the host, and says of it, before anything else."""
+"""Checks of the host, and their warnings, before the start."""
 
 import os
 import resource

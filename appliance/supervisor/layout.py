@@ -69,7 +69,7 @@ class Layout:
 
     @staticmethod
     def of(config: BrokerConfig) -> "Layout":
-        """What the broker's settings say; 0 processes means as many as suit this host."""
+        """The layout by the broker's settings; 0 processes means as many as suit this host."""
         suited = default_processes(online_cpus())
         metrics = config.endpoint("penstock.metrics.listener")
         netprocs = config.int("penstock.net.processes") or suited

@@ -116,7 +116,7 @@ def run(
 
 
 def _entries() -> dict[int, Entry]:
-    """What the children run, if the limits of all rooms hold together."""
+    """The entry points of the children, after the limits of all rooms are checked together."""
     from appliance.supervisor import relations  # here: who only locks a folder needs no rooms
 
     relations.hold()

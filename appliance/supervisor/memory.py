@@ -73,7 +73,7 @@ class SharedMemory:
         self._last_words[me][:_LAST_WORDS] = words.ljust(_LAST_WORDS, b"\0")
 
     def take_last_words(self, me: Peer) -> str:
-        """What the child left, once; empty when it was killed."""
+        """Returns and clears the last message of a child; empty when it was killed."""
         words = bytes(self._last_words[me][:_LAST_WORDS]).rstrip(b"\0")
         self._last_words[me][:_LAST_WORDS] = bytes(_LAST_WORDS)
         return words.decode(errors="replace")

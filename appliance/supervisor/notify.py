@@ -42,7 +42,7 @@ class Manager:
 
     @property
     def is_there(self) -> bool:
-        """Whether anybody listens."""
+        """True if a service manager listens."""
         return self._address != ""
 
     def tell(self, *states: str) -> None:
@@ -95,5 +95,5 @@ class Manager:
 
 
 def this_process() -> Manager:
-    """What this process was started by."""
+    """The service manager that started this process."""
     return Manager(os.environ, os.getpid())

@@ -54,7 +54,7 @@ class Doors:
         self.names = [one.name for one in self._open]
 
     def ports(self, config: object) -> list[int]:
-        """Of the listeners of these settings, in their order."""
+        """The bound ports of the listeners of these settings, in their order."""
         bound = [port for _, port in self._listeners.addresses]
         if not isinstance(config, BrokerConfig) or len(bound) < len(self._open):
             return bound

@@ -69,7 +69,7 @@ def hold() -> None:
 
 
 def _turns() -> None:
-    """What may hold up a loop."""
+    """Limits on the work of one event-loop turn."""
     chores_ns = (
         max(home.OPENING_NS, roles.ROLES_NS)
         + len(KINDS) * host.SLICE_NS
@@ -98,7 +98,7 @@ def _turns() -> None:
 
 
 def _waits() -> None:
-    """Who looks how often."""
+    """Limits on intervals between checks."""
     assert chores.BUSY_MS <= chores.EVERY_MS <= chores.QUIET_MS <= loop.LONGEST_WAIT_MS, (
         "an idle I/O process does its chores when it wakes"
     )
@@ -182,7 +182,7 @@ def _frames() -> None:
 
 
 def _answers() -> None:
-    """What a network process sends."""
+    """Limits on what a network process sends."""
     assert sending.TURN_BYTES <= page_cache.AHEAD_BYTES, (
         "the disk is ahead of who reads by what he gets in a turn"
     )
@@ -212,7 +212,7 @@ def _disks() -> None:
 
 
 def _ends_of_logs() -> None:
-    """What is appended and not durable."""
+    """Limits on appended bytes that are not durable."""
     assert active.WRITEBACK_BYTES <= syncing.BACKGROUND_BYTES, (
         "a sync finds little to do: the kernel was told to write before"
     )

@@ -32,8 +32,9 @@ REFUSED: Final = "settings-not-reloaded"
 
 
 class Reloading:
-    """Of one appliance. own: its settings as they were read last, without those that were set while
-    it runs; renewed in place."""
+    """Reloads the settings of an appliance. own: its settings as last read, without those set at
+    run time; renewed in place.
+    """
 
     def __init__(
         self,

@@ -1,5 +1,4 @@
-"""What the service manager hears of an appliance: that it lives, that its start gets on, and how it
-stands.
+"""Reports to the service manager: watchdog, progress of the start, and status.
 
 Its watchdog is fed while this process turns and every child has turned within `STILL_S`. A child
 whose loop stands still is killed and replaced long before that (`fleet.py`), so only one that

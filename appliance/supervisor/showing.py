@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Showing:
-    """Of one appliance."""
+    """Validates the TLS certificates of one appliance's settings."""
 
     __slots__ = ("_checked", "_log", "_own")
 
@@ -36,8 +36,9 @@ class Showing:
             self.check(config)
 
     def check(self, config: BrokerConfig) -> list[Changed]:
-        """Whether these settings may take the place of those of before: listeners that are to show
-        another certificate than when this was asked last. Raises ConfigError."""
+        """Checks that these settings may replace the former ones. Returns the listeners whose
+        certificate differs from the last check. Raises ConfigError.
+        """
         before, found = self._checked, check(config, clock_here(), self._checked, self._own)
         for text in found.warnings:
             self._log.event(WARNING, "settings-warning", cause=text)

@@ -116,7 +116,7 @@ class Succession:
             self._refuse(f"the program on the disk would not start: {said or f'exit code {code}'}")
 
     def close(self) -> None:
-        """What looks whether it would start ends with this, whatever it has found."""
+        """Kills the trial start, if one runs."""
         if self._check is None:
             return
         self._check.kill()
@@ -151,7 +151,9 @@ class Succession:
 
 
 def guests_of(environ: MutableMapping[str, str], names: Sequence[str]) -> list[Guest]:
-    """Whom the appliance before has left to this one. names: of the listeners, by their number."""
+    """The connections that the previous appliance handed over. names: of the listeners, by their
+    number.
+    """
     file = environ.pop(_GUESTS, "")
     return handing.unpack(int(file), names) if file else []
 

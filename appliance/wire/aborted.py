@@ -20,7 +20,7 @@ def encode(transactions: Iterable[tuple[int, int]]) -> bytes:
 
 
 def decode(payload: bytes) -> list[tuple[int, int]]:
-    """What `encode` was given."""
+    """Decodes the bytes of `encode`."""
     return [(producer, first) for producer, first in _ONE.iter_unpack(payload)]
 
 

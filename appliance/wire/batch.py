@@ -281,7 +281,7 @@ def _check_timestamps(base: int, newest: int, rules: LogConfig, now_ms: int) -> 
 
 
 def checksum_holds(batch: memoryview) -> bool:
-    """Whether the stored CRC32C is that of the bytes. `batch`: exactly one, 61 bytes or more."""
+    """True if the stored CRC32C is that of the bytes. `batch`: exactly one, 61 bytes or more."""
     (stated,) = UINT32.unpack_from(batch, CRC_AT)
     return bool(crc32c(batch[ATTRIBUTES_AT:]) == stated)
 

@@ -248,7 +248,7 @@ def _make_snappy(data: Stream) -> bytes:
 
 @cache
 def _codec_errors(codec: int) -> tuple[type[Exception], ...]:
-    """What the codec's library raises for bytes that it cannot open."""
+    """The exceptions of the codec's library for bytes that it cannot decompress."""
     if codec == GZIP:
         return (zlib.error,)
     if codec == SNAPPY:

@@ -1,5 +1,5 @@
-"""What an Envelope (API key 58, KIP-590) carries: a client's request as a broker passes it on to
-the controller, and the answer to it; the principal in the form of Kafka's DefaultPrincipalData.
+"""The payload of an Envelope (API key 58, KIP-590): a client's request as a broker forwards it to
+the controller, and the response; the principal in the form of Kafka's DefaultPrincipalData.
 
 Callers: `control/broker` packs, `control/enveloped.py` opens.
 """

@@ -340,7 +340,7 @@ def top(
 
 
 def topic_head(version: int, topic: bytes, partition_count: int) -> bytes:
-    """What opens one topic entry."""
+    """The bytes that open one topic entry."""
     if version >= FIRST_FLEXIBLE:
         size, count = len(topic) + 1, partition_count + 1
         written = SMALL[count] if count <= _ONE_BYTE else uvarint(count)
@@ -380,11 +380,12 @@ def _head_with_aborted(version: int, data: PartitionData, transactions: bytes) -
 
 
 def diverging(epoch: int, end_offset: int) -> bytes:
-    """What ends a partition from version 12 on of which a replica has what the leader has not
-    (KIP-595): the tagged field 0."""
+    """The end of a partition from version 12 on for a replica whose log diverges from the leader's
+    (KIP-595): the tagged field 0.
+    """
     return _DIVERGING.pack(1, 0, 13, epoch, end_offset, 0)
 
 
 def tail(version: int) -> bytes:
-    """What ends a partition (behind its records), a topic entry and the body: no tagged fields."""
+    """The end of a partition (behind its records), a topic entry and the body: no tagged fields."""
     return b"\x00" if version >= FIRST_FLEXIBLE else b""

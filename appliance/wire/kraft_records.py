@@ -125,7 +125,9 @@ class ConfigRecord:
 
 @light_record
 class PartitionChangeRecord:
-    """What is None (leader: -2, leader_recovery_state: -1) did not change."""
+    """Changes of a partition: a field that is None (leader: -2, leader_recovery_state: -1) did not
+    change.
+    """
 
     API_KEY: ClassVar = 5
     VERSIONS: ClassVar = range(3)

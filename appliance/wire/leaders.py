@@ -1,4 +1,4 @@
-"""Who leads a partition, in the tagged fields of answers to Produce and Fetch (KIP-951).
+"""The leader of a partition, in the tagged fields of Produce and Fetch responses (KIP-951).
 
 CurrentLeader stands behind a partition (Produce: tag 0, from version 10 on; Fetch: tag 1, told from
 version 16 on), NodeEndpoints (tag 0) behind the body.

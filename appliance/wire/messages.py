@@ -59,7 +59,7 @@ def response_type(api_key: int, version: int) -> type:
 
 
 def is_flexible(api_key: int, version: int) -> bool:
-    """Whether the request has compact lengths and tagged fields (and header 2)."""
+    """True if the request has compact lengths and tagged fields (and header 2)."""
     return bool(request_type(api_key, version).__flexible__)  # type: ignore[attr-defined]
 
 
@@ -219,7 +219,7 @@ def _implicit_default(kind: str, array: bool, nullable: bool, nested: Layout | N
 
 
 def _zero(field: Field) -> Any:
-    """What a field of a struct is that nothing was said of."""
+    """The default value of a field that is absent."""
     if field.default is not dataclasses.MISSING:
         return field.default
     default = _implicit_default(field.kind, field.array, field.nullable, field.nested)

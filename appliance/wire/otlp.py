@@ -72,13 +72,13 @@ def _metric(data: memoryview) -> Iterator[Sample]:
 
 
 def _is_total(data: memoryview) -> bool:
-    """Whether a Sum only rises and counts from the client's start."""
+    """True if a Sum only rises and counts from the client's start."""
     told = {number: value for number, wire, value in _fields(data) if wire == _VARINT}
     return told.get(2) == _CUMULATIVE and told.get(3) == 1
 
 
 def _point(name: str, kind: str, unit: str, data: memoryview) -> Iterator[Sample]:
-    """Of a NumberDataPoint; none when it has no value."""
+    """Yields the sample of a NumberDataPoint; nothing when it has no value."""
     labels = []
     value: int | float | None = None
     for number, wire, told in _fields(data):

@@ -56,8 +56,9 @@ class RecordError(NamedTuple):
 
 
 class PartitionAnswer(NamedTuple):
-    """What one batch came to. Times in ms, -1 where there is none. leader: who leads the partition,
-    as tagged fields (`wire/leaders.py`)."""
+    """The result of one batch. Times in ms, -1 where there is none. leader: who leads the
+    partition, as tagged fields (`wire/leaders.py`).
+    """
 
     error: int
     base_offset: int
@@ -193,7 +194,7 @@ def _topic_flexible(
 
 
 def _check_string(size: int, remaining: int) -> None:
-    """What lies behind the request in the buffer belongs to somebody else."""
+    """Checks that a string lies within the request: bytes behind it belong to another one."""
     if size > remaining or size > STRING_MAX:
         raise MalformedRequest(
             f"transactional id of {size} bytes, {remaining} remain, at most {STRING_MAX} are taken"

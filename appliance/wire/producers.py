@@ -24,7 +24,7 @@ _NO_TAGS: Final = b"\0"
 
 
 class Told(NamedTuple):
-    """What is said of one partition. rows: bytes of `encode`, in whatever pieces."""
+    """The DescribeProducers result of one partition. rows: bytes of `encode`, in pieces."""
 
     partition: int
     code: int

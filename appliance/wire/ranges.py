@@ -38,7 +38,7 @@ _unpack_head = _HEAD.unpack_from
 
 
 class NotABatch(Exception):
-    """What lies at `position` of the file is no batch of format 2."""
+    """Raised when `position` of the file holds no batch of format 2."""
 
     def __init__(self, position: int, text: str) -> None:
         super().__init__(text)
@@ -133,7 +133,7 @@ def cut_by_index(
 
 
 def _ends_with(read: Read, position: int, last: int) -> bool:
-    """Whether there is a batch at `position` whose last offset is `last`."""
+    """True if there is a batch at `position` whose last offset is `last`."""
     data = read(_HEAD_BYTES, position)
     if len(data) < _HEAD_BYTES:
         return False

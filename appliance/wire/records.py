@@ -31,7 +31,7 @@ Headers = tuple[tuple[bytes, bytes | None], ...]
 
 
 class NewRecord(NamedTuple):
-    """What a batch is built of. timestamp: ms since 1970, -1 for none."""
+    """One record to build a batch of. timestamp: ms since 1970, -1 for none."""
 
     timestamp: int
     key: bytes | None

@@ -54,7 +54,7 @@ def parse(memory: memoryview, position: int, end: int) -> tuple[int, int, int, b
 
 
 def is_flexible(api_key: int, version: int) -> bool:
-    """Whether a request of this version has compact lengths and tagged fields."""
+    """True if a request of this version has compact lengths and tagged fields."""
     return version >= FIRST_FLEXIBLE.get(api_key, 0)
 
 
