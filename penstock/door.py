@@ -21,7 +21,9 @@ Address = tuple[str, int]
 
 
 class NotUsable(ValueError):
-    """What a property of TLS names cannot be used; the text says which and why."""
+    """Raised when a TLS property names something that cannot be used; the text says which and
+    why.
+    """
 
 
 class Door:
@@ -49,7 +51,7 @@ class Door:
             raise
 
     def context(self) -> "ssl.SSLContext":
-        """What these properties ask of TLS. Raises NotUsable."""
+        """The TLS context of these properties. Raises NotUsable."""
         if self._made is None:
             self._made = _context(self._properties)
         return self._made
@@ -79,7 +81,7 @@ def _context(properties: Mapping[str, Any]) -> "ssl.SSLContext":
 
 
 def _trust(context: "ssl.SSLContext", location: str, pem: str, revoked: str) -> None:
-    """Whom to believe: those of the system where nobody is named."""
+    """Loads the trusted certificates: the system's where none are named."""
     import ssl
 
     if pem:

@@ -1,5 +1,4 @@
-"""What goes wrong on purpose, each by one call: a process that dies, a disk that is full, clients
-that are throttled.
+"""Injects failures, one call each: a process that dies, a full disk, throttled clients.
 
 Each returns when it has happened, so that a test needs no sleep. What is done is done by the
 `penstock` command, as a person would do it; a killed process by its id, which that command tells.

@@ -105,7 +105,7 @@ class Appliance:
 
     @property
     def running(self) -> bool:
-        """Whether the supervisor lives."""
+        """True while the supervisor runs."""
         return self._process is not None and self._process.poll() is None
 
     def pids(self) -> list[int]:
@@ -117,7 +117,7 @@ class Appliance:
         return self.log_file.read_text(errors="replace") if self.log_file.exists() else ""
 
     def command(self) -> list[str]:
-        """What `start` runs, without the descriptor for readiness."""
+        """The command that `start` runs, without the descriptor for readiness."""
         command = [*OURSELVES, "up", "--data", str(self.data_dir)]
         if "listeners" not in self.settings:
             command += ["--listen", self.bootstrap]
@@ -270,7 +270,7 @@ class _Ends:
                 continue
 
     def wait(self, limit_s: float) -> bool:
-        """Whether all of them ended; each gets `limit_s` at most."""
+        """True if all of them ended; waits for each at most `limit_s`."""
         for fd in self._fds:
             poll = select.poll()
             poll.register(fd, select.POLLIN)

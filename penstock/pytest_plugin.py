@@ -22,7 +22,7 @@ _numbers = itertools.count(1)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """What can be said of the appliance in pytest's own file."""
+    """Adds the appliance's options to pytest's configuration file."""
     parser.addini(
         _SETTINGS, "Settings of the session's appliance, KEY=VALUE in each line.", "linelist", []
     )

@@ -1,4 +1,4 @@
-"""Whether a broker can be reached, found out by connections of our own at once: clients need half a
+"""Checks at once, by connections of our own, that a broker can be reached: clients need half a
 minute to say less.
 
 Used by the Python client and by every client command.
@@ -77,7 +77,7 @@ def barred(bootstrap: str, door: Door = PLAIN) -> Trouble | None:
 
 
 def unspoken(server: str, door: Door, problem: Exception) -> Trouble | None:
-    """What a connection that failed so says of HOST:PORT; None when it says nothing."""
+    """Explains a failed connection to HOST:PORT by a mismatch of TLS; None when there is none."""
     where = server.strip()
     if not door.uses_tls:
         if not _broke_off(problem) or not _is_tls(address_of(server)):
@@ -96,7 +96,7 @@ def _no_tls(server: Address, door: Door, problem: Exception) -> Trouble | None:
 
 
 def _broke_off(problem: Exception) -> bool:
-    """Whether somebody was there who did not understand us, or may not have."""
+    """True if a server was there and broke the connection off, or may have."""
     import ssl
 
     away = (TimeoutError, ConnectionRefusedError, socket.gaierror)
@@ -178,8 +178,7 @@ def _is_plain(server: Address) -> bool:
 
 
 def _is_tls(server: Address) -> bool:
-    """Whether a handshake begins there, however it ends: who says no in TLS's own words speaks
-    it."""
+    """True if a TLS handshake begins there, however it ends: an alert is TLS too."""
     import ssl
 
     anyone = Door({"security.protocol": "ssl", "enable.ssl.certificate.verification": "false"})

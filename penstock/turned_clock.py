@@ -11,7 +11,9 @@ _SIZE: Final = 8  # milliseconds, signed, little-endian
 
 
 class TurnedClock:
-    """Of the appliance in `data_dir`; as far ahead as an earlier one in that folder was."""
+    """The shifted clock of the appliance in `data_dir`; starts as far ahead as an earlier one in
+    that folder was.
+    """
 
     def __init__(self, data_dir: Path) -> None:
         self._file = data_dir.parent / f"{data_dir.name}.clock"

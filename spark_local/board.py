@@ -30,14 +30,14 @@ def now_ms() -> int:
 
 
 class Told(Protocol):
-    """Who tells everybody."""
+    """The publisher of job states."""
 
     def write(self, job: str, state: dict[str, Any] | None) -> None:
         """A job's state; None: it is no more."""
 
 
 class Board:
-    """Of one job. states: None where nobody else is told."""
+    """The published state of one job. states: None where nobody else is told."""
 
     def __init__(self, place: JobFolder, states: Told | None, wish: int) -> None:
         self._place = place
@@ -57,7 +57,7 @@ class Board:
         return str(self.content["state"])
 
     def describe(self, job: Job, master: str) -> None:
-        """What kind of job it is."""
+        """Sets the fixed part of the state: kind, inputs, output, delivery and master."""
         kind = "batch" if job.batch else "once" if job.once else "stream"
         reads = [one.place.text for one in job.inputs]
         self.content |= {"kind": kind, "reads": reads, "writes": job.sink.place.text}
@@ -91,12 +91,12 @@ class Board:
             self.tell()
 
     def idle(self) -> None:
-        """Nothing comes: the rates of the last batch are not those of now."""
+        """Clears the rates of the last batch while no records arrive."""
         if self._rest():
             self.tell()
 
     def _rest(self, *, unknown_lag: bool = False) -> bool:
-        """Whether that changed what was told."""
+        """Clears the rates; True if that changed the state."""
         progress = self.content.get("progress")
         if not progress:
             return False
@@ -113,7 +113,7 @@ class Board:
             self.tell()
 
     def pending(self) -> bool:
-        """Whether something was not published yet and is due, or nothing was for a while."""
+        """True if an unpublished change is due, or the next heartbeat."""
         quiet = time.monotonic() - self._told_at
         return quiet >= (_PACE_S if self._fresh else HEARTBEAT_S)
 

@@ -24,5 +24,5 @@ class JobError(Exception):
 
 
 def needs_plain(where: str) -> JobError:
-    """What listens at HOST:PORT is for clients with TLS."""
+    """The error for a listener with TLS at HOST:PORT."""
     return JobError(f"{where} is a listener with TLS", NEEDS_PLAIN)

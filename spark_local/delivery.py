@@ -25,9 +25,10 @@ Noted = tuple[str, str, int, str]
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What delivery.json keeps. query: whose batches the topic gets. before: queries whose marks
-    were found when it began, and are no strangers. marked: the group had a mark of this query, so
-    one that is missing was lost."""
+    """The content of delivery.json. query: the one whose batches the topic gets. before: queries
+    whose marks were found when it began and belong to this job. marked: the group had a mark of
+    this query, so a missing one was lost.
+    """
 
     query: str
     before: tuple[str, ...] = ()
@@ -77,8 +78,9 @@ def positions(plan: str, topics: Collection[str]) -> dict[Position, int]:
 
 
 def offsets(batch: int, read: dict[Position, int], sink: str) -> dict[Position, int]:
-    """What a batch's transaction commits. A job that reads no topic has no position; its mark lies
-    at the first partition of the sink's topic, with the count of its batches."""
+    """The offsets that a batch's transaction commits. A job that reads no topic has no position;
+    its mark lies at the first partition of the sink's topic, with the count of its batches.
+    """
     return read or {(sink, "0"): batch + 1}
 
 
@@ -128,7 +130,7 @@ class Ledger:
         return Kept(query, self._before, self._marked)
 
     def has(self, batch: int) -> bool:
-        """Whether the topic has the rows of that batch."""
+        """True if the topic has the rows of that batch."""
         assert batch >= self.newest, "Spark begins behind what the topic has"
         return batch == self.newest
 
@@ -140,7 +142,7 @@ class Ledger:
 
 
 def _check_kept(job: str, checkpoint: Checkpoint, kept: Kept, seen: dict[str, int]) -> None:
-    """Whether the group's marks and the checkpoint are those that are remembered."""
+    """Checks that the group's marks and the checkpoint are the remembered ones."""
     query = checkpoint.query
     if query != kept.query:
         problem = "its checkpoint was deleted or replaced, and the topic has rows of the former one"
@@ -162,9 +164,9 @@ def _check_kept(job: str, checkpoint: Checkpoint, kept: Kept, seen: dict[str, in
 
 
 def _check_level(job: str, checkpoint: Checkpoint, newest: int, noted: dict[Position, int]) -> None:
-    """Whether checkpoint and topic are of one time: a batch is committed when the one before is
-    done, and is run again as it was. After a power cut, or with a copy of one of them, they
-    may not be."""
+    """Checks that checkpoint and topic are of the same time: a batch commits after the one before
+    it, and runs again unchanged. After a power cut, or with a copy of one of them, they may differ.
+    """
     if checkpoint.first == newest + 1 or (checkpoint.first == newest and checkpoint.again == noted):
         return
     problem = (

@@ -37,7 +37,7 @@ _FORGOTTEN: Final = ("checkpoint", "schemas.json", "dead.json", "delivery.json")
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What a job should be doing. `number` grows with every change."""
+    """The desired state of a job. `number` grows with every change."""
 
     state: str
     number: int
@@ -60,7 +60,7 @@ class JobFolder:
         return self.path / "job.log"
 
     def job(self) -> Job:
-        """What its file says. Raises JobFileError."""
+        """The job of its file. Raises JobFileError."""
         place = self.path / "job"
         return load(place / f"{self.name}.toml", Path((place / "origin").read_text().strip()))
 
@@ -77,7 +77,7 @@ class JobFolder:
         return wish
 
     def state(self) -> dict[str, Any]:
-        """What the runner last said, empty when it never did."""
+        """The state that the runner last published, empty when it never did."""
         return read_json(self.path / "state.json")
 
     def tell(self, state: dict[str, Any]) -> None:
@@ -98,7 +98,7 @@ class JobFolder:
         write_json(self.path / "error.json", told)
 
     def remembers(self) -> dict[str, int]:
-        """What `forget` would delete: name → bytes."""
+        """The names and sizes (bytes) that `forget` would delete."""
         found = {}
         for name in _FORGOTTEN:
             place = self.path / name

@@ -1,4 +1,5 @@
-"""What a job file says, as values. Made by jobfile.py; read by the engine and the command line.
+"""The content of a job file, as values. Made by jobfile.py; read by the engine and the command
+line.
 
 Every length of time is in ms. Nothing here is Spark's.
 """

@@ -109,7 +109,7 @@ def _job(read: TableReader, path: Path, base: Path | None) -> Job:
 
 
 def _cross(read: TableReader, job: Job) -> None:
-    """What only several keys together show."""
+    """Checks that involve several keys."""
     if not job.sql and not job.python and "sql" not in read and "python" not in read:
         read.wrong("sql", "the job derives nothing", 'write sql = "SELECT …" or python = "f.py:f"')
     if "sql" in read and "python" in read:

@@ -73,7 +73,7 @@ class TableReader:
         return f"[{self._path}] {key}" if self._path else key
 
     def raw(self, key: str) -> Any:
-        """Whatever is there, unchecked; None when nothing is."""
+        """The unchecked value of a key; None when it is absent."""
         self._known.add(key)
         return self._table.get(key)
 
@@ -141,7 +141,7 @@ class TableReader:
         return self.checked(key, lambda value: duration_ms(value, least), default)
 
     def checked(self, key: str, check: Callable[[Any], _T], default: _T) -> _T:
-        """What `check` makes of the value. It raises ValueError(problem, remedy)."""
+        """The value as converted by `check`. It raises ValueError(problem, remedy)."""
         value = self.raw(key)
         if value is None:
             return default
@@ -191,7 +191,7 @@ class TableReader:
         return {name: reader for name, reader in found.items() if reader is not None}
 
     def finish(self) -> None:
-        """Whatever was not asked for is a mistake."""
+        """Reports every key that was never read as a mistake."""
         for key in self._table:
             if key not in self._known:
                 near = get_close_matches(key, self._known, 1)

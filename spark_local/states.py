@@ -1,4 +1,4 @@
-"""What the world sees of jobs: the compacted topic __penstock_jobs, job name → its state as JSON.
+"""Published states of jobs: the compacted topic __penstock_jobs, job name → its state as JSON.
 
 The runner writes it, `penstock job status` and consoles read it, so neither needs Spark. A state
 is written when it changes, at most once a second, and once a minute when nothing does.
@@ -59,8 +59,9 @@ class States:
 
 
 def create(bootstrap: str, topic: str, partitions: int, config: dict[str, str]) -> bool | None:
-    """Whether a topic was made now; False when it was there, None when nobody answers. Raises
-    KafkaException when the broker refuses it."""
+    """Creates a topic. True if it was made now; False when it existed, None when no broker answers.
+    Raises KafkaException when the broker refuses it.
+    """
     admin = AdminClient(_QUIET | {"bootstrap.servers": bootstrap})
     new = NewTopic(topic, num_partitions=partitions, replication_factor=-1, config=config)
     answer = admin.create_topics([new], request_timeout=_TIMEOUT_S)[topic]
@@ -104,7 +105,7 @@ def read(bootstrap: str) -> dict[str, dict[str, Any]]:
 
 
 def _object(value: bytes) -> dict[str, Any] | None:
-    """What was written by a runner; None for anything else."""
+    """A state written by a runner; None for anything else."""
     try:
         told = json.loads(value)
     except ValueError:

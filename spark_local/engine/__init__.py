@@ -1,1 +1,1 @@
-"""What needs Spark: sessions, sources, sinks, and the runner that keeps jobs running."""
+"""The part that needs Spark: sessions, sources, sinks, and the runner that keeps jobs running."""

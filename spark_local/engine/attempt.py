@@ -231,8 +231,9 @@ class Attempt:
             self._account(json.loads(told))
 
     def _drain(self) -> None:
-        """What the listener still has to tell: it may be behind the query, on a busy machine by
-        seconds, but says at last that this was all."""
+        """Reads the listener's remaining events: it may be behind the query, by seconds on a busy
+        machine, and marks the last one.
+        """
         while not self._told_all:
             try:
                 told = self._inbox.get(timeout=_BEHIND_S)

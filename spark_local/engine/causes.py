@@ -1,5 +1,6 @@
-"""What Spark says when something fails → one sentence with its remedy, and whether trying again may
-help. Spark's own story stays in its log."""
+"""Maps Spark's errors to one sentence with its remedy, and to whether a retry may help. Spark's own
+text stays in its log.
+"""
 
 import re
 import traceback
@@ -72,7 +73,7 @@ def translate(problem: BaseException, job: str) -> JobError:
 
 
 def _of_kafka(text: str, job: str) -> JobError | None:
-    """What a broker, or its absence, had to say."""
+    """The cause of an error from a broker or its absence."""
     if "UnknownTopicOrPartition" in text:
         remedy = "penstock topic create makes it; the job waits for it"
         problem = "a topic that the job needs is not there"
@@ -109,7 +110,7 @@ def _stacks(problem: BaseException) -> list[str]:
 
 
 def _in_python(problem: BaseException) -> str:
-    """What the job's own Python raised, with its kind and where; "" for what is Spark's."""
+    """The error raised by the job's own Python, with its kind and place; "" for Spark's own."""
     if type(problem).__module__.partition(".")[0] in _SPARKS or isinstance(problem, RuntimeError):
         return ""
     frames = traceback.extract_tb(problem.__traceback__)
@@ -119,7 +120,7 @@ def _in_python(problem: BaseException) -> str:
 
 
 def away() -> JobError:
-    """Nobody answers at the job's bootstrap servers."""
+    """The error when none of the job's bootstrap servers answers."""
     remedy = "the job goes on when it answers again"
     return JobError("the appliance cannot be reached", remedy, final=False, waits=True)
 

@@ -76,8 +76,9 @@ def last_values(bootstrap: str, topic: str, most: int) -> list[bytes] | None:
 
 
 def committed(bootstrap: str, group: str, topics: list[str]) -> list[Noted]:
-    """What a group has committed for partitions of these topics. A transaction that is being ended
-    is waited for."""
+    """The offsets that a group has committed for partitions of these topics. Waits for a
+    transaction that is being ended.
+    """
     consumer = _consumer(bootstrap, **{"group.id": group})
     try:
         places = []
@@ -100,8 +101,9 @@ def committed(bootstrap: str, group: str, topics: list[str]) -> list[Noted]:
 
 
 def _metadata(place: TopicPartition) -> str:
-    """Of a committed offset: what ends with a NUL is whole; of other texts what follows in memory
-    may be read as a part (confluent-kafka 2.15)."""
+    """The metadata of a committed offset, "" if it is not UTF-8. Text ending with NUL is whole;
+    other text may run on into memory behind it (confluent-kafka 2.15).
+    """
     try:
         return place.metadata or ""
     except UnicodeDecodeError:

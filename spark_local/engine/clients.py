@@ -43,7 +43,7 @@ class Clients:
 
     @property
     def pid(self) -> int | None:
-        """Of the process, None when there is none."""
+        """The id of the process, None when there is none."""
         return None if self._process is None else self._process.popen.pid
 
     def call(self, name: str, *words: Any) -> Any:

@@ -25,7 +25,7 @@ Offsets = dict[str, int]
 
 
 class DeadLetters:
-    """Of one job. `count` is how many there have been since the job's last reset."""
+    """Dead letters of one job. `count`: their number since the job's last reset."""
 
     def __init__(
         self, spark: "SparkSession", job: Job, schemas: dict[str, str], bootstrap: str, file: Path
@@ -146,7 +146,7 @@ def _fields(spark: "SparkSession", schema: str) -> list[tuple[str, str]]:
 
 
 def _unfit(text: Any, name: str, kind: str) -> Any:
-    """Whether this field alone keeps the record from being read."""
+    """True where this field alone keeps the record from being read."""
     from pyspark.sql import functions as f
 
     schema = f"`{name}` {kind}, {values.CORRUPT} STRING"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Derived:
-    """What a job derives, with what it reads by name."""
+    """The rows that a job derives, with its inputs by name."""
 
     rows: "DataFrame"
     schemas: dict[str, str]

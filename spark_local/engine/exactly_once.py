@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class ExactlyOnceSink(TopicSink):
-    """Of one attempt: `prepare`, `write` for each batch, `close`."""
+    """The exactly-once sink of one attempt: `prepare`, `write` for each batch, `close`."""
 
     def __init__(self, job: Job, bootstrap: str, spark: "SparkSession", place: JobFolder) -> None:
         super().__init__(job, bootstrap)
@@ -68,7 +68,7 @@ class ExactlyOnceSink(TopicSink):
         self._keep(self._ledger.kept(query))
 
     def close(self) -> None:
-        """What is open is aborted."""
+        """Closes the producer, which aborts an open transaction."""
         if self._producer is not None:
             self._producer.close()
 
@@ -94,7 +94,7 @@ class ExactlyOnceSink(TopicSink):
         return str(json.loads(file.read_text())["id"]) if file.exists() else None
 
     def _plan(self, batch: int) -> dict[delivery.Position, int]:
-        """What a batch's transaction commits, from Spark's plan of it."""
+        """The offsets that a batch's transaction commits, from Spark's plan of it."""
         plan = (self._checkpoint / "offsets" / str(batch)).read_text()
         return delivery.offsets(batch, delivery.positions(plan, self._topics), self._topic)
 

@@ -1,5 +1,6 @@
-"""What the runner and the process of its Kafka clients say to each other: pickled values, each with
-its length before it. Both are one program of one version, so pickles are safe between them."""
+"""Messages between the runner and the process of its Kafka clients: pickled values, each preceded
+by its length. Both are one program of one version, so pickles are safe between them.
+"""
 
 import pickle
 import struct

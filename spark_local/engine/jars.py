@@ -43,7 +43,7 @@ b.getOrCreate().stop()
 
 
 def spark_version() -> str:
-    """Of the installed PySpark. Raises JobError."""
+    """The version of the installed PySpark. Raises JobError."""
     try:
         return version("pyspark")
     except PackageNotFoundError:

@@ -64,8 +64,9 @@ def _parts(job: Job, bootstrap: str, last: int) -> dict[str, tuple[int, int]]:
 
 
 def check(root: "SparkSession", job: Job, bootstrap: str) -> Derived:
-    """Whether Spark takes the query as the stream that it will be: it refuses there what it takes
-    for a batch. Gives what is derived. Raises JobError and what Spark raises."""
+    """Checks that Spark accepts the query as the stream that it will be: it refuses some that it
+    accepts as a batch. Returns the derived rows. Raises JobError and Spark's own errors.
+    """
     spark = derive.session(root, job)
     found = derive.derive(spark, job, bootstrap, streaming=not job.batch, read_tables=False)
     sinks.make(job, bootstrap).shaped(found.rows)
@@ -110,7 +111,7 @@ def nodes(plan: Any) -> list[str]:
 
 
 def state(job: Job, names: list[str]) -> list[str]:
-    """What the job remembers between batches, one line for each place that does."""
+    """The state that the job keeps between batches, one line for each operator that keeps some."""
     marks = [one for one in job.sources if one.watermark_ms is not None]
     until = ", until the watermark passes it" if marks else ", for ever: no source has a watermark"
     if job.sink.mode == "complete":

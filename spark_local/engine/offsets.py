@@ -6,7 +6,9 @@ from spark_local.engine.clients import CLIENTS, ClientError
 
 
 class GroupOffsets:
-    """Of one job. Publishing may fail, while the broker is away for one; the next one says more."""
+    """Committed offsets of one job's group. Publishing may fail, for example while the broker is
+    away; the next one covers it.
+    """
 
     def __init__(self, group: str, bootstrap: str) -> None:
         self._group = group

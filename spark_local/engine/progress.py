@@ -16,7 +16,7 @@ OUTPUT: Final = "output"
 
 @dataclass(slots=True)
 class Totals:
-    """Of a job since its last reset. What was written again after a crash may count twice."""
+    """Counts of a job since its last reset. Rows written again after a crash may count twice."""
 
     rows_in: int = 0
     rows_out: int = 0
@@ -33,7 +33,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What a batch read of one source that is a topic. bad: how many of it could not be read."""
+    """The offsets that a batch read of one topic. bad: how many of it could not be read."""
 
     source: Source
     begin: dict[str, int]
@@ -42,7 +42,7 @@ class Span:
 
 
 def spans(job: Job, told: dict[str, Any]) -> list[Span]:
-    """Of each topic of the batch."""
+    """The offsets read of each topic of the batch."""
     found = []
     for one, place in _matched(job, told):
         topic = one.place.topic

@@ -1,5 +1,6 @@
-"""Whether a job's bootstrap servers accept connections, asked every other second, and whether they
-speak to who has no TLS."""
+"""Checks every other second that a job's bootstrap servers accept connections, and that they serve
+clients without TLS.
+"""
 
 import socket
 import ssl
@@ -11,7 +12,9 @@ _LIMIT_S: Final = 1.0
 
 
 class Reach:
-    """Of one job. `bootstrap`: HOST:PORT, several with commas; one of them is enough."""
+    """Reachability of one job's servers. `bootstrap`: HOST:PORT, several with commas; one of them
+    is enough.
+    """
 
     def __init__(self, bootstrap: str) -> None:
         self._servers = [_address(server) for server in bootstrap.split(",")]
@@ -25,8 +28,9 @@ class Reach:
         return next((f"{host}:{port}" for host, port in self._servers if _is_tls(host, port)), "")
 
     def look(self) -> bool:
-        """Whether one of them accepted a connection when they were last asked, which is now when
-        that was long ago. May take a second for each that does not answer."""
+        """True if one of them accepted a connection in the last check, which is repeated when it is
+        old. May take a second for each server that does not answer.
+        """
         if self._looked_s is None or time.monotonic() - self._looked_s >= _PACE_S:
             self.there = any(map(_accepts, self._servers))
             self._looked_s = time.monotonic()
@@ -42,7 +46,7 @@ def _accepts(address: tuple[str, int]) -> bool:
 
 
 def _is_tls(host: str, port: int) -> bool:
-    """Whether a handshake begins there, however it ends. Nothing is said, and nothing verified."""
+    """True if a TLS handshake begins there, however it ends. Sends no data and verifies nothing."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

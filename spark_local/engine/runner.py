@@ -32,7 +32,7 @@ TELL_AGAIN_S: Final = 3600.0
 
 
 class Runner:
-    """Of one folder."""
+    """Runs the jobs of one folder."""
 
     def __init__(self, folder: Folder, bootstrap: str, master: str, memory: str) -> None:
         self._folder = folder
@@ -165,6 +165,6 @@ class _Told:
 
 
 def _alive(spark: "SparkSession") -> bool:
-    """Whether the JVM of the driver lives."""
+    """True if the JVM of the driver lives."""
     process = getattr(spark.sparkContext._gateway, "proc", None)
     return process is None or process.poll() is None

@@ -131,8 +131,9 @@ def start(
 
 
 def died(spark: "SparkSession") -> bool:
-    """Whether the driver's JVM is gone. One that was killed closes its connections a moment before
-    it is seen to be gone, so somebody whose call failed waits that moment."""
+    """True if the driver's JVM has ended. A killed one closes its connections a moment before its
+    end shows, so this waits for that moment after a failed call.
+    """
     process = getattr(spark.sparkContext._gateway, "proc", None)
     if process is None:
         return False

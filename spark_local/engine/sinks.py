@@ -70,7 +70,7 @@ class Sink:
         writer.mode("append").save()
 
     def close(self) -> None:
-        """Nothing is written any more."""
+        """Closes the sink: nothing is written after it."""
 
     format = ""
 
@@ -79,7 +79,7 @@ class Sink:
         return rows
 
     def options(self) -> dict[str, str]:
-        """Of Spark's writer."""
+        """Options of Spark's writer."""
         return {}
 
 

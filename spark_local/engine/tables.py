@@ -43,7 +43,7 @@ class CachedTable:
         return self.table.place.topic
 
     def view(self) -> "DataFrame":
-        """What the job's query joins with."""
+        """The rows that the job's query joins with."""
         if self.topic is None:
             return self._cached
         latest = self._cached.where("latest.there")

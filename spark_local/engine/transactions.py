@@ -20,7 +20,7 @@ _CLOSE_S: Final = 5
 
 
 def transactional_id(job: str) -> str:
-    """Of a job's producer."""
+    """The transactional id of a job's producer."""
     return f"penstock-job-{job}"
 
 
@@ -51,7 +51,7 @@ class SharedProducer:
             raise
 
     def begin(self) -> None:
-        """What tasks send from now on belongs to one transaction."""
+        """Begins a transaction, to which all that tasks send from now on belongs."""
         self._producer.beginTransaction()
 
     def commit(self, group: str, offsets: dict[Position, int], metadata: str) -> None:

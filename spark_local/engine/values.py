@@ -39,7 +39,7 @@ def _empty(row: "Column", form: str) -> "Column":
 
 
 def bad(source: Source) -> "Column":
-    """Whether a parsed record of a source cannot be read."""
+    """True where a parsed record of a source cannot be read."""
     from pyspark.sql import functions as f
 
     wrong = f.col(CORRUPT).isNotNull()
