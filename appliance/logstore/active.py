@@ -319,7 +319,7 @@ class ActiveSegment(Segment):
 
     @property
     def held(self) -> bool:
-        """True if staged bytes are not written yet: between turns only because the disk was full."""
+        """True if staged bytes are not written yet: between turns only if the disk was full."""
         return bool(self._views)
 
     @property

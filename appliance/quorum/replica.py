@@ -110,9 +110,7 @@ class Replica(ReplicaState):
             self.deadline = now_ms  # there is nobody to wait for
 
     def take(self) -> tuple[Known | None, Sequence[tuple[int, Message]]]:
-        """Returns the state to write and sync first, or None, and the messages to send after it:
-        (receiver, message).
-        """
+        """Returns the state to sync first, or None, and then to send: (receiver, message)."""
         now = self.known
         known = None if now == self._written else now
         self._written = now
@@ -176,9 +174,7 @@ class Replica(ReplicaState):
         return [(one, (one, key)) for one, key in self.voters.items() if one != self.node_id]
 
     def _look_around(self, now_ms: int) -> None:
-        """Resigns if no majority has fetched within the check-quorum timeout; announces the leader
-        to the others that have not.
-        """
+        """Resigns if no majority has fetched lately; announces the leader to late voters."""
         since = now_ms - self._times.check_quorum
         others = self._electing()
         heard = sum(peer.fetched_ms > since for _, peer in others)
@@ -490,18 +486,14 @@ class Replica(ReplicaState):
         return cut
 
     def take_over(self, answer: Fetched) -> None:
-        """Raises the high watermark to the leader's, once the records of this answer are in the
-        log.
-        """
+        """Raises the high watermark to the leader's, after this answer's records are appended."""
         assert answer.leads
         agreed = min(answer.high_watermark, self._log.end_offset)
         if answer.parts is None and answer.snapshot is None and agreed > self.high_watermark:
             self.high_watermark = agreed
 
     def _commit(self) -> None:
-        """Advances the high watermark to what a majority has, once that includes a record of this
-        epoch (Raft §5.4.2).
-        """
+        """Commits what a majority has, once that includes a record of this epoch."""
         held = [peer.held for _, peer in self._electing()] + [self._held] * self.votes
         agreed = held_by_majority(held + [-1] * (len(self.voters) - len(held)))
         if agreed > max(self._began, self.high_watermark):
