@@ -13,6 +13,7 @@ import click
 
 from console.model.failure import INTERRUPTED, OK, PIPE_GONE, USAGE, Failure, usage
 from console.streams import OutputFailed, ReaderGone, escaped_in_json, flush, hush, is_unicode
+from console.tied import watch_parent
 
 COMPLETE: Final = "_PENSTOCK_COMPLETE"
 """Set by the shell while it completes: bash_source, bash_complete and so on."""
@@ -187,6 +188,7 @@ def _outcome() -> int | str:
     """Run the command: its exit code, the reason of a failure told. Raises OutputFailed."""
     context: click.Context | None = None
     try:
+        watch_parent()
         with root.make_context("penstock", sys.argv[1:]) as context:
             code = root.invoke(context)
         return code if isinstance(code, int) else OK

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from penstock import tied
 from penstock.turned_clock import TurnedClock
 from penstock.variables import variables
 
@@ -65,15 +66,18 @@ class Appliance:
         port: int = 0,
         own_session: bool = False,
         own_clock: bool = False,
+        outlives: bool = False,
     ) -> None:
-        """own_session: it does not hear the Ctrl-C of this terminal and may outlive this
-        process. own_clock: its wall clock can be set ahead (`advance`)."""
+        """own_session: the Ctrl-C of this terminal does not reach it. own_clock: its wall clock can
+        be set ahead (`advance`). outlives: it goes on after the end of this process; without
+        it, it ends in order then, however this process ends."""
         self.data_dir = Path(data_dir)
         self.settings = dict(settings or {})
         self.log_file = self.data_dir.parent / f"{self.data_dir.name}.log"
         self._clock = TurnedClock(self.data_dir) if own_clock else None
         self._port = port
-        self._own_session = own_session
+        self._own_session = own_session or outlives
+        self._outlives = outlives
         self._process: subprocess.Popen[bytes] | None = None
         self._log_from = 0
         self._shm_before: set[str] = set()
@@ -157,7 +161,7 @@ class Appliance:
                     stdout=log,
                     stderr=log,
                     pass_fds=(theirs,),
-                    env=environment() | (self._clock.environment() if self._clock else {}),
+                    env=self._environment(),
                     start_new_session=self._own_session,
                 )
             os.close(theirs)
@@ -214,6 +218,12 @@ class Appliance:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    def _environment(self) -> dict[str, str]:
+        """The variables of its supervisor."""
+        of_clock = self._clock.environment() if self._clock else {}
+        mine = {tied.VARIABLE: ""} if self._outlives else tied.environment()
+        return environment() | of_clock | mine
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None:

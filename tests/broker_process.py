@@ -20,6 +20,7 @@ import pytest
 
 from benchmarks import kafka, procstat, requests
 from benchmarks.peer import Peer, Wire, WrongAnswer
+from penstock import tied
 
 START_LIMIT_S = 60
 STOP_LIMIT_S = 30
@@ -72,8 +73,9 @@ class Broker:
         """Start it; by default wait until a request is answered."""
         with self.log.open("ab") as out:
             self.process = subprocess.Popen(
-                self.command(), stdin=subprocess.DEVNULL, stdout=out, stderr=out
-            )
+                self.command(), stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                env=os.environ | tied.environment(),
+            )  # fmt: skip
         if wait:
             self.wait_ready()
         return self

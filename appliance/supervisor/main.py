@@ -294,6 +294,7 @@ class Supervisor:
             self._clean = False
             self._epoll.register(self._doorbell, select.EPOLLIN | select.EPOLLET)
             self._epoll.register(self._signal_pipe[0], select.EPOLLIN)
+            self._wishes.watch_parent(self._epoll)
             return self._turn_until_the_end(began, on_ready)
         finally:
             self._fleet.kill_all()
@@ -315,6 +316,8 @@ class Supervisor:
             for fd, _ in self._epoll.poll(wait):
                 if fd == self._signal_pipe[0]:
                     self._hear(os.read(self._signal_pipe[0], 64), time.monotonic_ns())
+                elif fd == self._wishes.parent:
+                    self._wishes.parent_ended(self._epoll, self._log)
                 elif fd == self._watched_aside:
                     self._lose_aside()
                 elif fd in self._watched:

@@ -4,21 +4,42 @@
 arrives as two signals: what comes within half a second of the first counts as that one.
 """
 
+import os
+import select
 import signal
 from typing import Final
+
+from appliance.shell import tied
+from appliance.shell.log import INFO, Log
 
 WANTED: Final = (signal.SIGTERM, signal.SIGINT)
 SAME_WISH_NS: Final = 500_000_000
 
 
 class Wishes:
-    """The wishes to end so far: `count`. Times are ns of one monotonic clock."""
+    """The wishes to end so far: `count`. Times are ns of one monotonic clock. parent: a descriptor
+    that tells of the end of the process that this one ends with; -1 without one."""
 
-    __slots__ = ("_last", "count")
+    __slots__ = ("_last", "count", "parent")
 
     def __init__(self) -> None:
         self.count = 0
+        self.parent = -1
         self._last = 0
+
+    def watch_parent(self, epoll: select.epoll) -> None:
+        """Let epoll tell when the process ends that the environment names, if it names one."""
+        self.parent = tied.opened(os.environ)
+        if self.parent >= 0:
+            epoll.register(self.parent, select.EPOLLIN)
+
+    def parent_ended(self, epoll: select.epoll, log: Log) -> None:
+        """A wish to end, unless somebody had one before: the second one would be "at once"."""
+        log.event(INFO, "parent-ended")
+        epoll.unregister(self.parent)
+        os.close(self.parent)
+        self.parent = -1
+        self.count = max(1, self.count)
 
     def heard(self, numbers: bytes, now: int) -> None:
         """Signals that arrived by `now`, one byte each; those read at once are one wish."""

@@ -116,7 +116,7 @@ def _offer(stack: ExitStack, link: Link) -> None:
     say(f"penstock up starts an appliance in this terminal; its data: ./{DEFAULT_DATA}")
     if not asked("Start it now, in the background?"):
         return
-    appliance = Appliance(os.path.abspath(DEFAULT_DATA), port=int(port), own_session=True)
+    appliance = Appliance(os.path.abspath(DEFAULT_DATA), port=int(port), outlives=True)
     try:
         appliance.start()
     except (ApplianceError, OSError) as problem:

@@ -4,6 +4,7 @@ Only the loopback address is listened to, and only who has the token of the prin
 answered: other users of the host, and pages of other sites, have not.
 """
 
+import os
 import secrets
 import shlex
 import socket
@@ -16,6 +17,7 @@ from typing import Any, Final
 from console.model.failure import OK, usage
 from console.model.link import Link
 from console.show.output import say
+from penstock import tied
 from penstock.local import OURSELVES
 
 _HOST: Final = "127.0.0.1"
@@ -48,6 +50,7 @@ def serve(
             say(f"http://{_HOST}:{port}/?token={token}")
             say("Ctrl-C ends it.")
 
+        os.environ |= tied.environment()  # textual-serve hands it to every browser's console
         _run(shlex.join(command), door, token, ready)
     return OK
 

@@ -1,8 +1,10 @@
 """`penstock run -- COMMAND`: a command with an appliance of its own, which is gone when it ends."""
 
+import ctypes
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -20,6 +22,7 @@ from console.model.link import Link, asking
 from console.model.setting_values import in_units
 from penstock.local import Appliance, ApplianceError
 
+_PR_SET_PDEATHSIG: Final = 1
 _TIMEOUT_S: Final = 30.0
 _NOT_FOUND, _NOT_RUN = 127, 126
 _PASSED: Final = frozenset(
@@ -119,17 +122,26 @@ def _attend(command: tuple[str, ...], environment: dict[str, str]) -> int:
     Signals are waited for, not handled, so that none comes between. What the terminal sends goes
     to the command too, by the kernel; what somebody sends to us alone we pass on."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED | {signal.SIGCHLD})
+    libc, ours = ctypes.CDLL(None), os.getpid()
+
+    def tie_child() -> (
+        None
+    ):  # before it becomes the command, which nothing else can tell of our end
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if os.getppid() != ours:
+            os._exit(1)
+
     try:
-        pid = os.posix_spawnp(command[0], command, environment, setsigmask=before)
+        process = subprocess.Popen(command, env=environment, close_fds=False, preexec_fn=tie_child)
     except OSError as problem:
         code = _NOT_FOUND if isinstance(problem, FileNotFoundError) else _NOT_RUN
         raise Failure(f"{command[0]}: {problem.strerror}", code=code, name="NOT_RUN") from None
     while True:
-        ended, status = os.waitpid(pid, os.WNOHANG)
-        if ended:
-            code = os.waitstatus_to_exitcode(status)
-            return code if code >= 0 else 128 - code
+        ended = process.poll()
+        if ended is not None:
+            return ended if ended >= 0 else 128 - ended
         heard = signal.sigwaitinfo(_PASSED | {signal.SIGCHLD})
         by_kernel = heard.si_code > 0
         if heard.si_signo in _PASSED and not by_kernel:
-            os.kill(pid, heard.si_signo)
+            process.send_signal(heard.si_signo)

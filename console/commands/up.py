@@ -22,7 +22,7 @@ from appliance.config.listeners import LOOPBACK, parse_endpoint
 from appliance.config.load import load
 from appliance.shell.log import INFO, Log
 from appliance.shell.version import current
-from console import BEGAN_S, SUCCEEDS
+from console import BEGAN_S, SUCCEEDS, tied
 from console.called import anew, typed
 from console.flags.private import private
 from console.model.data_folder import DEFAULT_DATA, KEPT
@@ -170,6 +170,7 @@ def serve(
     code. read: the settings once more, for a reload. first: who votes first, where it says so.
     again: the command that starts it so once more. Raises Failure."""
     _preload()
+    tied.unwatch_parent()
     from appliance.supervisor import CannotStart, Successor, run
 
     log = Log("supervisor", json=broker.text("penstock.log.format") == "json")

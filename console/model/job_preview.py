@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from console.model.failure import Failure
+from penstock import tied
 from penstock.local import OURSELVES, environment
 
 ROWS: Final = 200
@@ -43,7 +44,8 @@ class Previews:
                 raise Failure("the console is closing", name="CANCELLED")
             process = subprocess.Popen(
                 [*OURSELVES, *words, "--", job], stdin=subprocess.DEVNULL, text=True,
-                stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(),
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                env=environment() | tied.environment(),
             )  # fmt: skip
             self._running.add(process)
         try:

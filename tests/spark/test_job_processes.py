@@ -2,10 +2,12 @@
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -146,6 +148,29 @@ def test_the_runner_goes_through_a_restart_of_the_appliance_and_of_spark(place):
     finally:
         runner.send_signal(signal.SIGTERM)
         assert runner.wait(LIMIT_S) == 0, (folder / "serve.log").read_text()
+
+
+def test_a_killed_runner_takes_its_jvm_and_its_clients_along(place):
+    appliance, folder = place
+    run(folder, appliance, "add", "counts.toml")
+    line, environment = command(folder, appliance, "serve", "--master", "local[1]")
+    with (folder / "serve.log").open("wb") as log:
+        runner = subprocess.Popen(line, env=environment, cwd=folder, stdout=log, stderr=log)
+    fds = {}
+    try:
+        until(folder, appliance, lambda told: told.rows_in == 3)
+        for word in ("spark_local.engine.client_process", "org.apache.spark.deploy.SparkSubmit"):
+            fds[word] = os.pidfd_open(child(runner, word))
+        runner.kill()
+        for word, fd in fds.items():
+            assert select.select([fd], [], [], LIMIT_S)[0], word
+    finally:
+        runner.kill()
+        runner.wait()
+        for fd in fds.values():
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(fd, signal.SIGKILL)
+            os.close(fd)
 
 
 def test_the_same_job_file_runs_on_a_cluster(place):

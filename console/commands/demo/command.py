@@ -53,7 +53,7 @@ def command(data: str | None, keep: bool, no_jobs: bool, speed: float | None, ou
     if speed and (no_jobs or reason):
         raise Failure("--speed shows jobs, and there are none", reason or "leave --no-jobs out")
     place = Path(data) if data else Path(tempfile.mkdtemp(prefix="penstock-demo-")) / "data"
-    appliance = Appliance(place.absolute(), own_session=True)
+    appliance = Appliance(place.absolute(), own_session=True, outlives=keep)
     jobs: Jobs | None = None
     done = failed = False
     try:
@@ -65,7 +65,7 @@ def command(data: str | None, keep: bool, no_jobs: bool, speed: float | None, ou
             if reason:
                 say(f"The jobs of the demo were left out: {reason}.")
         else:
-            jobs = Jobs(place.absolute(), appliance.bootstrap)
+            jobs = Jobs(place.absolute(), appliance.bootstrap, outlives=keep)
             _usable(jobs.start)
             code = _derive(link, source, jobs, began, speed, output)
         done = code == OK

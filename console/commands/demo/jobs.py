@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from console.model.failure import Failure
 from console.show.output import say
+from penstock import tied
 from penstock.local import OURSELVES, environment
 
 FIRST: Final = ("totals", "delays")
@@ -53,14 +54,16 @@ def _connector() -> str | None:
 class Jobs:
     """A runner as a child process, for the jobs of one folder."""
 
-    def __init__(self, data: Path, bootstrap: str) -> None:
-        """The runner's folder lies in `data`, that of the appliance; the job files beside it."""
+    def __init__(self, data: Path, bootstrap: str, *, outlives: bool = False) -> None:
+        """The runner's folder lies in `data`, that of the appliance; the job files beside it.
+        outlives: the runner goes on when this process has ended."""
         from spark_local.folder import Folder
 
         self.files = data.parent / f"{data.name}-jobs"
         self.folder = Folder(data / "jobs")
         self.log_file = self.files / "runner.log"
         self._bootstrap = bootstrap
+        self._outlives = outlives
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -79,7 +82,8 @@ class Jobs:
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(
                 self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                start_new_session=True, env=environment(),
+                start_new_session=True,
+                env=environment() | ({} if self._outlives else tied.environment()),
             )  # fmt: skip
 
     def command(self) -> list[str]:

@@ -105,6 +105,7 @@ EVENTS: Final[dict[str, str]] = {
     "otlp-not-taken": "Pushed metrics are not taken: the cause says why. Told once until they are taken again.",
     "otlp-not-usable": "What the environment or the settings say of pushing metrics cannot be; none are pushed.",
     "otlp-taken-again": "Pushed metrics are taken again.",
+    "parent-ended": "The process that started this appliance and that it ends with has ended: it ends in order.",
     "partition-moved": "A partition lies in another folder now.",
     "partition-offline": "A partition cannot be used here: its disk failed, and the next start verifies it; or it is not what was written, and is fetched anew as soon as another node leads; or there was no room to open it, and it is tried again.",
     "partition-online": "A partition that had no room to be opened has it, and can be used.",
