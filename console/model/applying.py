@@ -1,5 +1,5 @@
-"""What is to be done so that an appliance is as a file wishes: each step a Change, done once as
-those of the console are (decision 37). And what an appliance is like, as such a file.
+"""Plans the changes that make an appliance match a file: each step a Change, done once as those of
+the console are (decision 37). Also exports an appliance as such a file.
 
 A plan is made over a Link that only reads, and asks the broker whether it would take each change.
 Without `prune` it takes nothing away: neither a topic nor a setting that the file does not name.
@@ -51,7 +51,7 @@ class Step:
 
     @property
     def removes(self) -> bool:
-        """Whether it deletes a topic."""
+        """True if the step deletes a topic."""
         return any(row.action == REMOVE and row.kind == "topic" and not row.what
                    for row in self.rows)  # fmt: skip
 
@@ -151,7 +151,7 @@ def _own(link: Link, target: Target) -> dict[str, str]:
 
 
 def _same(key: str, one: str | None, other: str) -> bool:
-    """Whether they mean the same: `a,b` and `a, b`."""
+    """True if both values mean the same: `a,b` and `a, b`."""
     known = TOPIC_SETTINGS.get(key) or BROKER_SETTINGS.get(key)
     if one is None or one == other or known is None:
         return one == other
@@ -210,7 +210,7 @@ def _quotas(
 
 
 def exported(link: Link) -> dict[str, Any]:
-    """What an appliance is like, in the shape of the file. Secrets are not in it."""
+    """The state of an appliance in the shape of the file, without secrets."""
     there = topics.choose(topics.listed(link), (), None, internal=False)
     found: dict[str, Any] = {"cluster": _own(link, CLUSTER)} if link.is_asked else {}
     found["topics"] = {

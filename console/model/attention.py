@@ -1,4 +1,4 @@
-"""What needs somebody's attention, worst first. Rules over what was seen; nothing is asked here."""
+"""Rules for notices to the operator, worst first, over values that were already read."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -84,7 +84,7 @@ def attention(
 
 
 def of_cluster(seen: ClusterSeen | None) -> list[Notice]:
-    """What is wrong with nodes and replicas, worst first; nothing of a broker alone."""
+    """Notices about nodes and replicas, worst first; none of a single broker."""
     if seen is None or not seen.several:
         return []
     found, health = [], seen.health

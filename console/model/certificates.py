@@ -1,4 +1,4 @@
-"""What listeners with TLS show whoever connects, and for how long it is good.
+"""Certificates that TLS listeners present, and their time of validity.
 
 It is looked at by a handshake, from here, without verifying anything: that is what clients are
 shown, whatever the files say.
@@ -36,7 +36,7 @@ class Shown(NamedTuple):
 
 
 def look(listener: Secured, shows: Shows = certificate) -> Shown:
-    """What is shown there now, within seconds."""
+    """Reads the certificate presented there now, within seconds."""
     try:
         return Shown(listener, shows(listener.host, listener.port, _PATIENCE_S))
     except (OSError, ValueError) as problem:
@@ -57,7 +57,7 @@ class Watch:
         self._found: tuple[Shown, ...] = ()
 
     def look(self, listeners: Iterable[Secured]) -> tuple[Shown, ...]:
-        """What they show, as of the last minute."""
+        """Returns the presented certificates, at most a minute old."""
         wanted, now_s = list(listeners), self._clock()
         if wanted != self._of or now_s >= self._due_s:
             self._of, self._due_s = wanted, now_s + EVERY_S
@@ -66,8 +66,9 @@ class Watch:
 
 
 def told(found: Certificate, now_s: float) -> str:
-    """What is wrong with the time of a certificate, as a part of a sentence; "" when it is good for
-    another two weeks. now_s: since 1970."""
+    """The problem with a certificate's validity, as a part of a sentence; "" when it is good for
+    another two weeks. now_s: since 1970.
+    """
     if now_s < found.begins_s:
         return f"is not valid for another {_span(found.begins_s - now_s)}"
     left_s = found.ends_s - now_s

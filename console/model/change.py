@@ -43,7 +43,7 @@ class Fact:
 
 @dataclass(slots=True, frozen=True)
 class Change:
-    """What would be done, and what it would do.
+    """A planned change and its effects.
 
     verb: on the button, `Delete`. words: the command that does the same, behind `penstock` and
     without `-b`; none where a secret would stand in it. apply: does it over a writing Link, in a
@@ -98,8 +98,9 @@ _LOST: Final = frozenset(
 
 
 def is_lost(failure: Failure) -> bool:
-    """Whether it may be done although it failed: no answer (what begins with `_` is librdkafka's
-    and not a broker's), or one that says to try again."""
+    """True if the change may have happened although it failed: no answer came (names that begin
+    with `_` are librdkafka's), or one that asks for a retry.
+    """
     no_answer = failure.code == UNREACHABLE or failure.name.startswith("_")
     return no_answer or failure.name in _LOST
 
@@ -135,8 +136,9 @@ def carry_out(
 def _soon_seen(
     change: Change, reading: Link, tell: Callable[[str], None], rest: Callable[[], bool]
 ) -> bool:
-    """Whether it is done after all. A refusal may be that of a second try, and brokers of Apache
-    Kafka learn a moment later what their controller has done."""
+    """True if the change is done after all. A refusal may be that of a second try, and brokers of
+    Apache Kafka learn later what their controller has done.
+    """
     for _ in range(_LOOKS):
         if _seen(change, reading, tell, rest) is not None:
             return True
@@ -148,7 +150,9 @@ def _soon_seen(
 def _seen(
     change: Change, reading: Link, tell: Callable[[str], None], rest: Callable[[], bool]
 ) -> str | None:
-    """What is there when it is done already. Raises Failure (NOT_KNOWN) when nobody says."""
+    """The result when the change is done already, None when it is not. Raises Failure (NOT_KNOWN)
+    when no broker answers.
+    """
     if change.seen is None:
         raise _not_known(Failure("nobody can be asked about it, so it is not sent again"))
     while True:

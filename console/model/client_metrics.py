@@ -1,5 +1,4 @@
-"""What clients say of themselves: the metrics that they push (KIP-714), read from the memory of an
-appliance of this host."""
+"""Metrics that clients push (KIP-714), read from the memory of an appliance of this host."""
 
 import time
 from dataclasses import dataclass
@@ -58,7 +57,7 @@ class Pushing:
 
 
 class Pushes:
-    """Who pushes to one appliance, looked at again and again: what was opened stays so."""
+    """The pushing clients of one appliance, read repeatedly; keeps its tables open."""
 
     def __init__(self, table: PushTable) -> None:
         self._metrics = ClientMetrics(table)
@@ -71,7 +70,7 @@ class Pushes:
 
 
 def instances(data_dir: str) -> list[Instance]:
-    """Who pushes to the appliance in a data folder, by client id. Raises Failure."""
+    """The clients that push to the appliance in a data folder, by client id. Raises Failure."""
     return [one.client for one in Pushes(observed(data_dir).tables.pushes).look()]
 
 
@@ -92,8 +91,9 @@ def _instance(one: Client, now_ms: int) -> Instance:
 
 
 def values(data_dir: str, who: str, prefix: str) -> list[Value]:
-    """What the clients with this client id, or the one with this instance id, said last: metrics
-    whose names begin so. Raises Failure, too when nobody is called so."""
+    """The last metrics of the clients with this client id or instance id, whose names begin with
+    `prefix`. Raises Failure, also for an unknown client.
+    """
     every = Pushes(observed(data_dir).tables.pushes).look()
     clients = [one for one in every if who in (one.client.client_id, one.client.instance)]
     if not clients:

@@ -1,5 +1,5 @@
-"""Who is connected to an appliance of this host, what software it is, how fast it is, and who has
-to wait for a quota: read from the appliance's memory (`appliance/ring/client_table.py`).
+"""The connections of an appliance of this host, with software, rates and quota pauses: read from
+the appliance's memory (`appliance/ring/client_table.py`).
 """
 
 import time
@@ -70,9 +70,10 @@ class Connections:
         self._rates: dict[_Key, Rates] = {}
 
     def look(self) -> tuple[Connection, ...]:
-        """Who is connected, the fastest first. Rates are of the time from what the appliance had
-        told at the look before to what it told last, which it does once a second; of the first look
-        since they connected."""
+        """Returns the connections, the fastest first. Rates cover the time between the last two
+        updates, which the appliance makes once a second; at the first call, the time since each
+        connected.
+        """
         now_ms = time.monotonic_ns() // _NS_MS
         found = {(one.netproc, one.row, one.use): one for one in self._table.connected()}
         rates = {key: self._rate(key, one, now_ms) for key, one in found.items()}
@@ -125,8 +126,9 @@ def _told(key: _Key, one: Connected, rates: Rates, now_ms: int) -> Connection:
 
 
 def connections(data_dir: str, over_s: float) -> tuple[Connection, ...]:
-    """Who is connected to the appliance in a data folder, with rates over the next so many seconds,
-    0: since each connected. Raises Failure."""
+    """The connections of the appliance in a data folder, with rates over the next so many seconds,
+    0: since each connected. Raises Failure.
+    """
     every = Connections(observed(data_dir).tables.clients)
     found = every.look()
     if over_s:

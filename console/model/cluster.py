@@ -1,4 +1,6 @@
-"""What any Kafka says of itself: its brokers, its topics and the partitions that nobody leads."""
+"""The metadata of any Kafka cluster: its brokers, its topics and the partitions without a
+leader.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass

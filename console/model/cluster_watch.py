@@ -32,7 +32,9 @@ K = TypeVar("K", Place, Copy)
 
 @dataclass(slots=True, frozen=True)
 class Count:
-    """Of one node. left: how often one of its replicas fell out of sync since somebody looks."""
+    """Replica counts of one node. left: how often one of its replicas left the ISR since the watch
+    began.
+    """
 
     leaders: int = 0
     replicas: int = 0
@@ -41,8 +43,9 @@ class Count:
 
 @dataclass(slots=True, frozen=True)
 class Disks:
-    """Of one node. used: bytes of its partitions. free: of all its disks, None where it does not
-    say. offline: its folders that failed, with the error."""
+    """Disk use of one node. used: bytes of its partitions. free: of all its disks, None where
+    unknown. offline: its failed folders, with the error.
+    """
 
     used: int
     free: int | None
@@ -103,7 +106,7 @@ class Paces(Generic[K]):
 
 
 class Watch:
-    """Of the cluster behind a Link. One thread at a time."""
+    """Watches the cluster behind a Link. One thread at a time."""
 
     def __init__(self, link: Link, breathe: Callable[[], None] = lambda: None) -> None:
         """breathe: called now and then while much is read."""
@@ -165,7 +168,7 @@ class Watch:
 
 
 def disks(link: Link, found: Mapping[int, Node]) -> dict[int, Disks]:
-    """Of the nodes that live and say so."""
+    """Disk use of the live nodes that report it."""
     told = {}
     for number, node in found.items():
         if not node.address or not node.lives:

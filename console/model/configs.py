@@ -98,7 +98,7 @@ def source_name(number: int) -> str:
 
 
 def in_force(link: Link, target: Target | None) -> Target:
-    """What is read when nothing is said: the broker. Raises Failure when there are several."""
+    """The default target of a read: the broker. Raises Failure when there are several."""
     if target is not None:
         return target
     brokers = sorted(link.admin().list_topics(timeout=link.timeout_s).brokers)
@@ -190,7 +190,7 @@ def _described(link: Link, target: Target) -> list[Setting]:
 
 
 def _server(link: Link, target: Target) -> str | None:
-    """Who tells its settings alone: of several brokers the one that is named."""
+    """The broker to ask for a target's settings, if there are several."""
     if target.kind not in (BROKER, LOGGERS) or not target.name.isdecimal():
         return None
     brokers = cluster.look(link).brokers

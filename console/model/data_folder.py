@@ -64,7 +64,7 @@ def usual() -> Folder:
 
 
 def _usual() -> Folder | None:
-    """Of this host's appliance, where it is known without asking it."""
+    """The folder of this host's appliance, where it is known without a request."""
     from appliance.observer.door import NotThere, segment
 
     try:

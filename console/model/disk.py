@@ -130,7 +130,7 @@ def or_full(link: Link, failure: Failure) -> Failure:
 
 
 def _keep_bytes(link: Link) -> int:
-    """What the broker keeps free, in bytes; -1 when it is no appliance of ours."""
+    """The bytes that the broker keeps free; -1 when it is no appliance of ours."""
     asked = {
         "topics": [],
         "allow_auto_topic_creation": False,

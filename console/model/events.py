@@ -1,6 +1,5 @@
-"""What an appliance of this host says of itself: the events of all its processes by time, read from
-its memory without asking it (`appliance/ring/event_ring.py`), and what somebody wants to see of
-them.
+"""Events of an appliance of this host: those of all its processes by time, read from its memory
+without a request (`appliance/ring/event_ring.py`), and filters over them.
 """
 
 import re
@@ -66,7 +65,7 @@ class Wanted:
     words: tuple[str, ...] = ()
 
     def keeps(self, one: Event) -> bool:
-        """Whether it is wanted."""
+        """True if the filter keeps the event."""
         if LEVELS.index(one.level) > LEVELS.index(self.level):
             return False
         named = ((self.topic, one.topics), (self.group, (one.group,)), (self.client, one.clients))
@@ -107,8 +106,9 @@ def level_of(text: str) -> str:
 
 
 def wanted(text: str, level: str = LEVELS[-1]) -> Wanted:
-    """What is typed as a filter: `GRAMMAR`. Of a name a part is enough. level: when none is typed.
-    Raises Failure."""
+    """Parses a filter: `GRAMMAR`. Of a name a part is enough. level: when none is typed. Raises
+    Failure.
+    """
     try:
         typed = shlex.split(text)
     except ValueError:  # a quote that is still open
@@ -157,7 +157,7 @@ class Feed:
 
     @property
     def pid(self) -> int:
-        """Of the supervisor."""
+        """The process id of the supervisor."""
         return self._observer.head.pid
 
     @property
@@ -199,7 +199,7 @@ class Feeds:
         self._feed: Feed | None = None
 
     def look(self, data_dir: str) -> EventsSeen:
-        """What is known of the appliance in that folder. Raises Failure."""
+        """Reads the events of the appliance in that folder. Raises Failure."""
         if self._feed is None or self._feed.data_dir != data_dir:
             self._feed = Feed(data_dir)
         self._feed.look()
@@ -227,7 +227,7 @@ def _topics(fields: Mapping[str, str]) -> Iterator[str]:
 
 
 def _is_named(pattern: str, names: tuple[str, ...]) -> bool:
-    """Whether one of the names is so, whatever the case."""
+    """True if one of the names matches, whatever the case."""
     return any(one and _like(pattern).fullmatch(one) for one in names)
 
 

@@ -37,8 +37,9 @@ class Keep:
 
 @dataclass(slots=True, frozen=True)
 class Log:
-    """What is known of a partition. high: the next offset. newest_ms: number of a segment → its
-    newest timestamp, of those that `asked` names; -1 when there is none."""
+    """The known part of a partition's log. high: the next offset. newest_ms: number of a segment →
+    its newest timestamp, of those that `asked` names; -1 when there is none.
+    """
 
     high: int
     segments: tuple[Segment, ...]
@@ -47,9 +48,10 @@ class Log:
 
 @dataclass(slots=True, frozen=True)
 class Fate:
-    """What becomes of unread records of one partition. records: how many go. in_s: when; 0: at any
-    moment. by: the setting that does it. kept_s: how long records are kept altogether. exact: the
-    segments are known; else they go at that time at the earliest."""
+    """The expiry of unread records of one partition. records: how many expire. in_s: when; 0: at
+    any moment. by: the setting that causes it. kept_s: retention time in all. exact: the segments
+    are known; otherwise they expire at that time at the earliest.
+    """
 
     records: int
     in_s: float
@@ -82,13 +84,14 @@ def asked(at: int, log: Log) -> list[int]:
 
 
 def _number(at: int, log: Log) -> int:
-    """Of the segment in which an offset lies, -1 when there is none."""
+    """The number of the segment that holds an offset, -1 when there is none."""
     return bisect_right(log.segments, at, key=lambda one: one.base) - 1
 
 
 def fate(at: int, log: Log, keep: Keep, now_ms: int) -> Fate | None:
-    """Of the records from `at` on, which is the first unread one and there; None when nothing is
-    known to delete them."""
+    """The expiry of the records from `at` on, the first unread one; None when no known setting
+    deletes them.
+    """
     every, number = log.segments, _number(at, log)
     if number < 0 or at >= log.high:
         return None
@@ -136,8 +139,9 @@ def warned_s(kept_s: float) -> float:
 
 
 def warns(one: Fate, unread: int, reads_s: float) -> bool:
-    """Whether somebody must know: it comes soon, and the group does not get there before. reads_s:
-    records per second that it reads, 0.0 when that is not known."""
+    """True if the expiry deserves a warning: it comes soon, and before the group has read the
+    records. reads_s: records per second that it reads, 0.0 when unknown.
+    """
     if one.in_s > warned_s(one.kept_s):
         return False
     return not (reads_s > 0 and min(one.records, unread) / reads_s < one.in_s)

@@ -1,4 +1,4 @@
-"""What a name of an error or an event means, and what to do: `penstock explain`."""
+"""Explains the name of an error or an event, with a remedy: `penstock explain`."""
 
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -61,7 +61,7 @@ def explain(asked: str) -> Explained:
 
 
 def anchor(name: str) -> str:
-    """Of a name on its page."""
+    """The anchor of a name on its page."""
     return name.lower()
 
 

@@ -38,7 +38,7 @@ class Failure(Exception):
 
 
 def usage(message: str, hint: str = "") -> Failure:
-    """What the user typed is wrong."""
+    """The failure for a mistake in what the user typed."""
     return Failure(message, hint, code=USAGE, name="USAGE")
 
 

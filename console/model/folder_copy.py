@@ -58,11 +58,11 @@ def sources(folder: str, folders: list[str], kept: Callable[[str], bool]) -> lis
 
 @contextmanager
 def stopped(folder: str) -> Iterator[None]:
-    """Nobody works in the folder, and nobody of those who lock an existing file begins to. Raises
-    Failure.
+    """Holds the folder's lock, so that no appliance or Kafka works in it. Raises Failure.
 
     Apache Kafka locks by POSIX's locks, we by flock; both refuse while the other kind of reader is
-    here."""
+    here.
+    """
     fd = -1
     with suppress(FileNotFoundError):
         fd = os.open(f"{folder}/{LOCK_NAME}", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)

@@ -113,7 +113,7 @@ def _gone(link: Link, name: str) -> str | None:
 
 
 def forget(name: str, topic: str) -> Proposal:
-    """What a group committed of one topic goes."""
+    """Deletes the offsets that a group committed of one topic."""
 
     def plan(link: Link) -> Change:
         (group,) = groups.described(link, [name])

@@ -36,9 +36,10 @@ Lags = Mapping[tuple[str, str], Series]
 
 @dataclass(slots=True, frozen=True)
 class LagPast:
-    """What is known of a group's lag: altogether, and of each topic. since_s: since when it was
-    looked at, wall clock. kept: what is older than that was written down by the appliance. moved_s:
-    partition → when its committed offset was last seen to move."""
+    """The known lag of a group: in all, and of each topic. since_s: start of the samples, wall
+    clock. kept: older ones come from the appliance's history. moved_s: partition → when its
+    committed offset was last seen to move.
+    """
 
     since_s: float = 0.0
     samples: tuple[Sample, ...] = ()
@@ -49,8 +50,7 @@ class LagPast:
 
 @dataclass(slots=True, frozen=True)
 class GroupCount:
-    """What a group's line in the list says beyond its name and state. samples: its lag as it was
-    seen."""
+    """The figures of a group in the list, beside its name and state. samples: its lag as seen."""
 
     members: int
     topics: int
@@ -78,8 +78,9 @@ class GroupSeen:
 
 
 class KeptLags:
-    """What an appliance of this host wrote down of its groups, minute by minute; looked at once a
-    minute. One thread at a time. read: a data folder → (group, topic) → records behind."""
+    """The lags in the history of an appliance of this host, minute by minute; read once a minute.
+    One thread at a time. read: a data folder → (group, topic) → records behind.
+    """
 
     def __init__(self, data_dir: Callable[[], str], read: Callable[[str], Lags]) -> None:
         self._data_dir = data_dir
@@ -170,8 +171,9 @@ class GroupWatch:
         return GroupsSeen(found, counts)
 
     def risks(self) -> tuple[Risk, ...]:
-        """What is about to expire unread, of all groups as they were last looked at; the next ones
-        have their turn. Raises Failure."""
+        """Records about to expire unread, of all groups as last examined; each call examines the
+        next groups in turn. Raises Failure.
+        """
         names = [one.name for one in groups.listed(self._link) if one.is_told]
         turn = [name for name in names if name > self._last][:_IN_TURN]
         self._last = turn[-1] if len(turn) == _IN_TURN else ""

@@ -68,7 +68,7 @@ class Listed:
 
     @property
     def is_told(self) -> bool:
-        """Whether its members and positions can be asked for here."""
+        """True if its members and positions can be requested here."""
         return self.kind not in OTHER_KINDS
 
 
@@ -186,7 +186,7 @@ def _group(found: Any) -> Group:
 
 
 def committed(link: Link, names: list[str]) -> dict[str, dict[Place, int]]:
-    """What each group has committed; a group that nobody knows has nothing."""
+    """The committed offsets of each group; an unknown group has none."""
     from confluent_kafka import ConsumerGroupTopicPartitions
 
     admin = link.admin()
@@ -234,7 +234,7 @@ def existing(link: Link, topics: list[str]) -> dict[str, list[int]]:
 
 
 def holders(group: Group) -> str:
-    """Who holds a group, in words."""
+    """The members that hold a group, as text."""
     shown = [f"{one.client_id} at {one.host.lstrip('/')}" for one in group.members[:5]]
     more = len(group.members) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more > 0 else "")

@@ -1,5 +1,5 @@
-"""What an appliance of this host did in the last ten minutes and the last day, as it wrote it down
-itself (`appliance/history`): read from its file, whether it runs or not, and nobody is asked.
+"""The history of an appliance of this host over the last ten minutes and the last day, read from
+its own file (`appliance/history`), whether it runs or not, without a request.
 
     past = history.read(data_dir)
     past.whole(SECONDS).rates("bytes_in")      Series of times and bytes per second
@@ -47,7 +47,7 @@ class Series:
     values: tuple[float, ...] = ()
 
     def since(self, at: float) -> "Series":
-        """What is not older than that."""
+        """The part of the series that is not older than `at`."""
         first = next((n for n, when in enumerate(self.times) if when >= at), len(self.times))
         return Series(self.times[first:], self.values[first:])
 

@@ -47,7 +47,7 @@ def new_token(link: Link, number: int, valid_s: float) -> str:
 
 
 def only_invited(link: Link) -> bool:
-    """Whether a new node needs a token. Raises Failure."""
+    """True if a new node needs a token. Raises Failure."""
     return _told(link)[0] == INVITED
 
 

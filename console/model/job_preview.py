@@ -1,5 +1,5 @@
-"""What a job would derive, shown without running it: `penstock job preview` as a child process, so
-that who asks needs no Spark of its own. Nothing is written anywhere, nothing is remembered.
+"""Previews the rows of a job without running it: `penstock job preview` as a child process, so that
+the caller needs no Spark of its own. Writes nothing.
 """
 
 import json
@@ -64,7 +64,7 @@ class Previews:
 
 
 def read(out: str, err: str, code: int) -> Preview:
-    """What the command said as a Preview. Raises Failure."""
+    """The command's output as a Preview. Raises Failure."""
     lines = [line for line in err.splitlines() if line.strip() and not line.startswith(_JVM)]
     try:
         told = json.loads(out) if out.strip() else []

@@ -52,8 +52,9 @@ class Jobs:
 
 @dataclass(slots=True, frozen=True)
 class JobSeen:
-    """What a job's folder says beyond its state. derives: its SQL, or `file: function`. broke: its
-    last failure. log, spark_log: their last lines. problem: what is wrong with its file."""
+    """Facts of a job's folder beside its state. derives: its SQL, or `file: function`. broke: its
+    last failure. log, spark_log: their last lines. problem: the fault of its file.
+    """
 
     description: str
     derives: str
@@ -65,7 +66,7 @@ class JobSeen:
 
 
 class Watch:
-    """Of the jobs beside the appliance of a Link. One thread at a time."""
+    """Watches the jobs beside the appliance of a Link. One thread at a time."""
 
     def __init__(self, link: Link, named: str | None) -> None:
         """named: the jobs folder that somebody chose."""
@@ -109,7 +110,7 @@ def _sample(one: Status) -> Sample:
 
 
 class Detail:
-    """Of one job of a folder, looked at again and again. One thread at a time."""
+    """Watches one job of a folder. One thread at a time."""
 
     def __init__(self, folder: Folder, name: str) -> None:
         """Raises Failure when there is none of that name."""

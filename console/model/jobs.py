@@ -36,8 +36,9 @@ _UNWRITABLE: Final = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, err
 
 @dataclass(slots=True, frozen=True)
 class Settled:
-    """What was wished of a job, and how it is; state, cause and remedy are None when nobody waited
-    for it."""
+    """The desired state of a job, and the reached one; state, cause and remedy are None when the
+    command did not wait for it.
+    """
 
     job: str
     wish: str
@@ -89,7 +90,7 @@ class Status:
 
     @property
     def sick(self) -> bool:
-        """Whether it should run and does not."""
+        """True if the job should run and does not."""
         return self.wish == RUNNING and self.state not in _WELL
 
 
@@ -119,7 +120,7 @@ class Listed:
 
 @contextmanager
 def failing(folder: Folder) -> Iterator[None]:
-    """What jobs raise within becomes a Failure."""
+    """Turns errors that jobs raise within into a Failure."""
     try:
         yield
     except JobFileError as wrong:
@@ -214,7 +215,7 @@ def _from_topic(link: Link) -> dict[str, dict[str, Any]]:
 
 
 def _now(folder: Folder, told: dict[str, Any]) -> dict[str, Any]:
-    """What a runner said, as it is now: a runner that is gone says nothing any more."""
+    """A published state as of now: "down" when the runner is gone."""
     found = {"state": None} | told
     if found["state"] not in (None, *ENDED) and folder.runner_pid() is None:
         found |= {"state": "down", "cause": "no runner works"}
@@ -255,8 +256,9 @@ def settle(
     until: tuple[str, ...] = SETTLED,
     wait: bool = True,
 ) -> list[Settled]:
-    """What became of each job, when the runner has done what was wished. Raises Failure when it
-    does not in time. Without a runner nothing is waited for."""
+    """Waits until the runner has reached the desired states; returns each job's. Raises Failure
+    when it does not in time. Without a runner it does not wait.
+    """
     pairs = list(wishes)
     wait = wait and has_runner(folder)
     end = time.monotonic() + timeout_s
@@ -300,7 +302,7 @@ def reset(folder: Folder, place: JobFolder, timeout_s: float) -> None:
 
 
 def has_runner(folder: Folder) -> bool:
-    """Whether a runner keeps the folder's jobs running."""
+    """True if a runner keeps the folder's jobs running."""
     return folder.runner_pid() is not None
 
 

@@ -25,9 +25,10 @@ _SEEDS: Final = "controller.quorum.bootstrap.servers"
 
 @dataclass(slots=True, frozen=True)
 class Invitation:
-    """What to start the next node with. line: the command. here: nodes of other hosts cannot reach
+    """The way to start the next node. line: the command. here: nodes of other hosts cannot reach
     this cluster. upgraded: kraft.version was 0 and is 1 now. opened: all listeners of the first
-    node, when some of them are new."""
+    node, when some of them are new.
+    """
 
     line: str
     here: bool

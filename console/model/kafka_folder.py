@@ -83,8 +83,7 @@ class Found:
 
 
 def of_kafka(disk: Disk, folder: str) -> Found:
-    """What an import would take. Raises Failure when it cannot be, with everything that stands
-    against it."""
+    """The content that an import would take. Raises Failure with everything that prevents it."""
     found = _look(disk, folder, "start Apache Kafka on it once, and stop it in order")
     if not found.clean:
         found.notes.append(
@@ -106,7 +105,7 @@ def of_kafka(disk: Disk, folder: str) -> Found:
 
 
 def of_ours(disk: Disk, folder: str) -> Found:
-    """What an export would write. Raises Failure when it cannot be."""
+    """The content that an export would write. Raises Failure when it cannot be."""
     found = _look(disk, folder, "run penstock metadata repair")
     if not found.clean:
         raise _cannot(
@@ -220,7 +219,7 @@ def _is_beside(name: str) -> bool:
 
 
 def _folders(found: Found) -> list[str]:
-    """Of the partitions that the metadata knows, and of the metadata, as far as they are there."""
+    """The existing folders of the partitions in the metadata, and of the metadata itself."""
     wanted = [LOG_FOLDER]
     for topic in found.image.topics_by_name.values():
         try:

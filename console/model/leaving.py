@@ -41,8 +41,9 @@ def leaving(link: Link, number: int, *, fewer: bool) -> Change:
 
 
 def cordon(link: Link, number: int) -> bool:
-    """Nothing new is placed on this node any more (KIP-1066); whether the cluster knows how to do
-    that. Raises Failure."""
+    """Excludes this node from new replicas (KIP-1066); False if the cluster has no such feature.
+    Raises Failure.
+    """
     return _cordon(link, number, SET, "*")
 
 
@@ -62,8 +63,9 @@ def _cordon(link: Link, number: int, kind: int, value: str | None) -> bool:
 
 
 def take_vote(link: Link, number: int) -> None:
-    """Of a node that is one of dynamic voters (KIP-853), while it still runs: of two voters both
-    have to agree to it. Nothing happens to others. Raises Failure."""
+    """Removes a node from the dynamic voters (KIP-853), while it still runs: of two voters both
+    must agree. Does nothing for other nodes. Raises Failure.
+    """
     told = quorum_told(link)
     for one in told.current_voters if told is not None else ():
         if int(one.replica_id) == number and one.replica_directory_id is not None:
@@ -80,7 +82,7 @@ def unregister(link: Link, number: int) -> None:
 
 
 def still_votes(found: Nodes, number: int) -> str:
-    """What is to be done about its vote; "" when it has none."""
+    """The remedy for a node that still has a vote; "" when it has none."""
     if number not in found.quorum.voters:
         return ""
     return (

@@ -52,14 +52,14 @@ class Link:
 
     @property
     def is_asked(self) -> bool:
-        """Whether requests of our own can be made: over TLS too, but not where SASL is spoken."""
+        """True if the console can send its own requests: over TLS too, but not over SASL."""
         return not self.door.logs_in
 
     @property
     def living(self) -> str:
-        """Who is to be asked, HOST:PORT with commas between: those that were named, and when none
-        of them is there the brokers that they told of. Whoever watches goes on with another
-        node."""
+        """The servers to ask, HOST:PORT with commas between: the named ones, and when none of them
+        is reachable also the brokers that they listed, so that a watch continues with another node.
+        """
         from penstock.reach import unreachable
 
         lost = bool(self._told) and bool(unreachable(self.bootstrap))
@@ -210,7 +210,9 @@ class Link:
 
 
 def _barred(trouble: "Trouble", where: str) -> Failure:
-    """What other properties mend is the command line's fault: trying again is useless."""
+    """The failure of a connection. A usage error when other properties would mend it, because a
+    retry is useless.
+    """
     if trouble.options:
         failure = usage(trouble.what, " ".join(f"-X {option}" for option in trouble.options))
         failure.where = where
@@ -270,8 +272,9 @@ def reach(bootstrap: str) -> None:
 
 @contextmanager
 def asking(link: Link) -> Iterator[None]:
-    """What a client raises within becomes a Failure that says where and, when that is a full disk,
-    why."""
+    """Turns a client's errors within into a Failure that says where, and whether a full disk is the
+    reason.
+    """
     from confluent_kafka import KafkaException
 
     from console.model.disk import or_full

@@ -38,16 +38,16 @@ class Sample:
 
 @dataclass(slots=True, frozen=True)
 class Facts:
-    """What an appliance counts. since_start: `apis` are about all the time since its start, because
-    this was the first look; else about the last ten seconds. topics: in the order of their names.
-    history: the last ten minutes by the second, the oldest first; of_topics: the last two minutes
-    of each topic with traffic, as (in, out) in MB/s. replaced_s: process → seconds since another
-    one took its place, of those that were seen. clients: who is connected, the fastest first;
-    clients_left_out: of whom nothing is known, because they are too many. readers: topic
-    → (groups that committed there, records that the last of them is behind), where it is told.
-    held: topics with records that wait for an open transaction. lags: (group, topic) → records
-    behind. listeners: where clients are sent, NAME://HOST:PORT; secured: those of them with TLS.
-    pushing: who of the clients pushes metrics of its own (KIP-714)."""
+    """Figures of an appliance. since_start: `apis` cover all the time since its start, because this
+    was the first read; else the last ten seconds. topics: in the order of their names. history: the
+    last ten minutes by the second, the oldest first; of_topics: the last two minutes of each topic
+    with traffic, as (in, out) in MB/s. replaced_s: process → seconds since its last replacement, of
+    those seen. clients: the connections, the fastest first; clients_left_out: the number not shown
+    because they are too many. readers: topic → (groups that committed there, records that the last
+    of them is behind), where known. held: topics with records that wait for an open transaction.
+    lags: (group, topic) → records behind. listeners: advertised addresses, NAME://HOST:PORT;
+    secured: those of them with TLS. pushing: the clients that push metrics of their own (KIP-714).
+    """
 
     data_dir: str
     started_ms: int

@@ -45,8 +45,9 @@ class Move:
 
 @dataclass(slots=True, frozen=True)
 class Progress:
-    """Of several partitions. done: how many are where they are to be. copied, bytes: of all whose
-    sizes are known. waits_for: nodes that are to get a replica and do not run."""
+    """The progress of several reassignments. done: the number complete. copied, bytes: of all whose
+    sizes are known. waits_for: nodes that are to get a replica and do not run.
+    """
 
     partitions: int
     done: int
@@ -62,7 +63,7 @@ class Progress:
 def under_way(
     link: Link, nodes: Mapping[int, Node], names: Iterable[str] | None = None
 ) -> list[Move]:
-    """What moves, of these topics or all. nodes: by id. Raises Failure."""
+    """The current reassignments of these topics or all. nodes: by id. Raises Failure."""
     chosen = None if names is None else frozenset(names)
     values = {"timeout": round(link.timeout_s * 1000), "topics": None}
     told = ask(link, *_LIST, values)
@@ -170,7 +171,7 @@ class Watch:
 
 
 def watch(link: Link, nodes: Mapping[int, Node], names: Iterable[str] | None) -> Watch:
-    """What is under way now, of these topics or all. Raises Failure."""
+    """Watches the current reassignments of these topics or all. Raises Failure."""
     wanted = {
         one.place: tuple(each for each in one.replicas if each not in one.removing)
         for one in under_way(link, nodes, names)

@@ -71,7 +71,7 @@ class _Reader:
         return data.decode()
 
     def size(self) -> int:
-        """Of a compact string or array."""
+        """Reads the length of a compact string or array."""
         value = shift = 0
         while True:
             byte = self.number("B")

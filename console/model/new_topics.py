@@ -1,5 +1,5 @@
-"""What a cluster that has grown lacks beside replicas: new topics get so many as the others have,
-and eligible leader replicas are kept (KIP-966), which one appliance alone has no use for.
+"""Cluster defaults after the first node joins: the replication factor of new topics, and eligible
+leader replicas (KIP-966), which a single appliance does not need.
 
 Kafka's own requests (IncrementalAlterConfigs of the default of all brokers, UpdateFeatures).
 """
@@ -32,6 +32,7 @@ def keep(link: Link, settings: dict[str, str]) -> None:
 
 
 def keeps_eligible(link: Link, factor: int) -> bool:
-    """Whether who left the ISR below min.insync.replicas may lead; without so many replicas there
-    is nobody to. Raises Failure."""
+    """True if eligible leader replicas are kept, or there are too few replicas for any. Raises
+    Failure.
+    """
     return factor < _KEPT_BY or features.level(link, features.ELR) > 0

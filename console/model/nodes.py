@@ -48,14 +48,15 @@ class Node:
 
     @property
     def lives(self) -> bool:
-        """Whether it runs, as far as the cluster knows."""
+        """True if the node runs, as far as the cluster knows."""
         return self.state == RUNNING
 
 
 @dataclass(slots=True, frozen=True)
 class Quorum:
-    """Who keeps the metadata log. leader: a node's id, None while nobody leads. epoch, end: of the
-    log, -1 where they are not told. voters, observers: ids."""
+    """The metadata quorum. leader: a node's id, None without a leader. epoch, end: of the log, -1
+    where unknown. voters, observers: ids.
+    """
 
     leader: int | None
     epoch: int
@@ -119,8 +120,9 @@ def broker_of(found: Nodes, number: int) -> Node:
 
 
 def _silent(state: Any, now_ms: int) -> bool:
-    """Whether who reads the metadata log does so no more: one that is neither broker nor voter has
-    left, and the leader forgets it minutes later."""
+    """True if an observer no longer fetches the metadata log: a node that is neither broker nor
+    voter has left, and the leader forgets it minutes later.
+    """
     return now_ms - int(state.last_fetch_timestamp) > SILENT_MS
 
 

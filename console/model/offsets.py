@@ -79,7 +79,7 @@ def parse(text: str, now_ms: int) -> tuple[Place, bool]:
 
 
 def is_duration(text: str) -> bool:
-    """Whether it reads like `1h30m`."""
+    """True for text like `1h30m`."""
     return _DURATION.fullmatch(text) is not None
 
 
@@ -211,8 +211,9 @@ def _listed(
     *,
     committed: bool = False,
 ) -> dict[tuple[str, int], Any]:
-    """What ListOffsets says of each partition. lost: as in `bounds`. committed: as who reads with
-    read_committed is told."""
+    """The ListOffsets answer of each partition. lost: as in `bounds`. committed: with the isolation
+    level read_committed.
+    """
     from confluent_kafka import IsolationLevel, TopicPartition
 
     if not wanted:

@@ -65,7 +65,7 @@ class Open:
 
     @property
     def hangs(self) -> bool:
-        """Nobody ends it."""
+        """True for a hanging transaction: no coordinator will end it."""
         return self.state == HANGING
 
     @property
@@ -90,8 +90,10 @@ class Watch:
     def look(
         self, now_s: float, topics: Iterable[str] | None = (), only: Iterable[str] | None = None
     ) -> tuple[Open, ...]:
-        """What hangs first, then the oldest. now_s: since 1970. topics: where those that hang are
-        looked for; None: everywhere. only: of these ids alone. Raises Failure."""
+        """Returns open transactions, hanging ones first, then the oldest. now_s: since 1970.
+        topics: where hanging ones are searched; None: everywhere. only: only these ids. Raises
+        Failure.
+        """
         wanted = None if only is None else set(only)
         open_ids = [one for one in listed(self._link) if one.is_open]
         ids = [one for one in open_ids if wanted is None or one.name in wanted]
@@ -153,8 +155,9 @@ def _open_only(found: dict[Place, list[Producer]]) -> _Suspects:
 
 
 def unknown(writers: _Suspects, known: list[Transaction]) -> _Suspects:
-    """What is open there and in no transaction that a coordinator knows. One that is ending may
-    have its next producer id already; its markers end what is there."""
+    """The open transactions that no coordinator knows. One that is ending may have its next
+    producer id already; its markers end what is open there.
+    """
     theirs = {(place, one.producer_id) for one in known for place in one.places}
     ending = {place for one in known if one.state in ENDING for place in one.places}
     left = {
@@ -203,21 +206,23 @@ def _with_ages(one: Open, ages: dict[tuple[Place, int], float]) -> Open:
 
 
 def is_late(one: Open) -> bool:
-    """Whether somebody should look: it hangs, or is open for a minute or half of its timeout."""
+    """True if the transaction needs attention: it hangs, or is open for a minute or half of its
+    timeout.
+    """
     if one.age_s is None:
         return one.hangs
     return one.age_s >= min(_LONG_S, (one.timeout_ms or 0) / 2000 or _LONG_S)
 
 
 def is_overdue(one: Open) -> bool:
-    """Whether its coordinator should have ended it: brokers look every ten seconds."""
+    """True if its coordinator should have ended it: brokers check every ten seconds."""
     if one.age_s is None or one.timeout_ms is None:
         return one.hangs
     return one.age_s >= one.timeout_ms / 1000 + _SLACK_S
 
 
 def told(one: Open) -> str:
-    """What it keeps from readers, in a sentence. Names that are very long are cut."""
+    """The records that it holds back from readers, in a sentence. Cuts very long names."""
     most = max(one.held, key=lambda of: of.records)
     where = f"{cut(most.topic)}-{most.partition}"
     others = sum(of.records > 0 for of in one.held) - 1

@@ -104,8 +104,9 @@ def _header(line: str) -> Header:
 
 
 def tombstone(record: Record) -> Outgoing:
-    """What says that a record's key is gone: in its own partition, wherever that key goes now.
-    Raises Failure for a record without a key."""
+    """The tombstone of a record's key, in the record's own partition, wherever that key goes now.
+    Raises Failure for a record without a key.
+    """
     if record.key is None:
         raise usage(
             "this record has no key, so nothing can say that its key is gone",

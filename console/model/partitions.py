@@ -59,7 +59,9 @@ def pages(
 
 
 def partitions(link: Link, names: Iterable[str] = ()) -> list[Partition]:
-    """Of these topics, or of all. Raises Failure, also for a topic that is not there."""
+    """The partitions of these topics, or of all. Raises Failure, also for a topic that does not
+    exist.
+    """
     found = []
     for topic in pages(link, names):
         check(int(topic.error_code), None, str(topic.name))

@@ -90,8 +90,9 @@ def _grown(
 def _shrunk(
     partition: Partition, factor: int, brokers: Mapping[int, Node], load: Counter[int]
 ) -> tuple[int, ...]:
-    """Who is gone goes first, then who is not in sync, who shares a rack, who has most. Who is to
-    lead stays, when it lives."""
+    """Removes replicas down to the factor: dead ones first, then those out of sync, those that
+    share a rack, those on the fullest nodes. Keeps the preferred leader when it lives.
+    """
     found = list(partition.replicas)
 
     def weight(node: int) -> tuple[bool, bool, bool, int, int, int]:

@@ -1,5 +1,5 @@
-"""Who writes to a partition, as its leader knows it (DescribeProducers, KIP-664), and the marker
-that ends a transaction there without its coordinator.
+"""The producers of a partition by its leader (DescribeProducers, KIP-664), and the marker that ends
+a transaction there without its coordinator.
 """
 
 from collections.abc import Iterable
@@ -32,7 +32,7 @@ class Producer:
 
 
 def producers(link: Link, places: Iterable[Place]) -> dict[Place, list[Producer]]:
-    """Of each partition that is there and has a leader. Raises Failure."""
+    """The producers of each partition that exists and has a leader. Raises Failure."""
     found: dict[Place, list[Producer]] = {}
     for server, mine in _by_leader(link, places).items():
         topics: dict[str, list[int]] = {}

@@ -71,8 +71,9 @@ def where(bootstrap: str | None, name: str | None) -> Profile:
 
 
 def properties_of(file: str) -> dict[str, str]:
-    """What a --command-config file says, in librdkafka's words; nothing where none is named. Raises
-    Failure."""
+    """The properties of a --command-config file, in librdkafka's names; empty without a file.
+    Raises Failure.
+    """
     if not file:
         return {}
     from appliance.config.properties import parse_properties
@@ -106,14 +107,14 @@ def looking(said: Profile, timeout_s: float) -> Link:
 
 
 def path() -> Path:
-    """Of the file."""
+    """The path of the file."""
     from platformdirs import user_config_path
 
     return user_config_path("penstock") / FILE
 
 
 def read() -> Profiles:
-    """What the file says; nothing when there is none. Raises Failure for one that is wrong."""
+    """Reads the file; empty when there is none. Raises Failure for one that is wrong."""
     file = path()
     try:
         found = tomllib.loads(file.read_text("utf-8"))

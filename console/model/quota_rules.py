@@ -36,8 +36,9 @@ Changes = Mapping[str, float | None]
 
 @dataclass(slots=True, frozen=True)
 class Client:
-    """Who asks: a user and a client id; or an address, whose connections are counted before it is
-    known whose they are."""
+    """A client by user and client id; or by address, whose connections are counted before the user
+    is known.
+    """
 
     user: str = ANYBODY
     client_id: str = ""
@@ -64,9 +65,10 @@ class Client:
 
 @dataclass(slots=True, frozen=True)
 class Rule:
-    """What one entity says about one kind of quota. rank: 1 is the strongest. value: None when it
-    says nothing. holds: it is the one that counts. together: who is counted against it as one, in
-    words."""
+    """The value of one entity for one kind of quota. rank: 1 is the strongest. value: None when it
+    has none. holds: it is the one that applies. together: the clients counted against it as one, in
+    words.
+    """
 
     kind: str
     rank: int
@@ -108,8 +110,9 @@ def flags(entity: Entity) -> tuple[str, ...]:
 
 
 def explained(quotas: Quotas, client: Client, kinds: Iterable[str]) -> list[Rule]:
-    """Of each kind that can hold for the client every entity that could have it, the strongest
-    first: at most one of a kind holds."""
+    """For each kind that can apply to the client, every entity that could set it, the strongest
+    first: at most one of a kind applies.
+    """
     found = []
     for kind in kinds:
         if (kind == CONNECTION) != bool(client.ip):
@@ -139,7 +142,7 @@ def _order(client: Client) -> tuple[Entity, ...]:
 
 
 def together(entity: Entity) -> str:
-    """Who is counted as one against a limit of this entity: `each client id of user alice` …"""
+    """The clients that share a limit of this entity: `each client id of user alice` …"""
     names = dict(entity)
     if IP in names:
         return _each(IP, names[IP])

@@ -70,7 +70,7 @@ def own_quotas(link: Link, entity: Entity) -> dict[str, float]:
 
 
 def in_effect(link: Link, entity: Entity, kinds: tuple[str, ...]) -> list[Effect]:
-    """Of each kind that can hold for the entity, which quota does. For a default its own ones."""
+    """The quota in effect of each kind that can apply to the entity. For a default its own ones."""
     quotas = all_quotas(link)
     named = dict(entity)
     found = []
@@ -97,7 +97,7 @@ class Seen:
 
 
 def look(link: Link) -> Seen:
-    """What is set, and what is used of it where the broker tells. Raises Failure."""
+    """Reads the quotas, and their use where the broker reports it. Raises Failure."""
     quotas = all_quotas(link)
     try:
         return Seen(quotas, tuple(usage_now(link)))
@@ -108,14 +108,14 @@ def look(link: Link) -> Seen:
 
 
 def client(one: Usage) -> Client | None:
-    """Who is counted there, None for everybody: a limit of the broker itself."""
+    """The client of a usage, None for all: a limit of the broker itself."""
     if not (one.user or one.client_id or one.ip):
         return None
     return Client(one.user or ANYBODY, one.client_id or "", one.ip or "")
 
 
 def clients(seen: Seen) -> list[str]:
-    """Who has used a quota, by the names that they are counted under, each once."""
+    """The clients that have used a quota, by the names that they are counted under, each once."""
     found = {one.text for usage in seen.usage if (one := client(usage)) is not None}
     return sorted(found)
 

@@ -118,8 +118,9 @@ def _end(link: Link, consumer: "Consumer", key: Key, told: int, known: int) -> i
 
 
 def _passed_over(link: Link, key: Key, unread: dict[Key, int], failure: Failure) -> str:
-    """What to say of records that went away before they were read: the partition goes on at the
-    first that is there. Raises the failure when it is something else."""
+    """The note about records deleted before they were read: the partition continues at the first
+    that exists. Raises the failure when it is another one.
+    """
     if failure.name not in _EXPIRED or key not in unread:
         raise failure
     wanted = unread[key]
@@ -146,8 +147,9 @@ def _keeps(keep: Filter, one: Record) -> bool:
 def read_as_member(
     link: Link, group: str, topics: list[str], first: Place, *, exit_at_end: bool, count: int | None
 ) -> Reading:
-    """What the group gives this member. first: where the group begins in partitions that it has not
-    read yet. Raises Failure."""
+    """Reads what the group assigns to this member. first: where the group begins in partitions
+    without a committed offset. Raises Failure.
+    """
     if first.number or first.kind not in (START, END):
         raise usage(
             "-o start or -o end is where a group begins in partitions that it has not read yet",
@@ -224,7 +226,7 @@ class Share:
 
     @property
     def at_the_end(self) -> bool:
-        """Whether there is nothing more to read; so for a member that got no partition."""
+        """True if nothing is left to read, also for a member without partitions."""
         return self.joined and self.read >= self.mine
 
 

@@ -1,5 +1,5 @@
-"""What takes space in data folders and could be given back. Read from the folders alone, whether an
-appliance runs there or not.
+"""Space in data folders that could be reclaimed, read from the folders alone, whether an appliance
+runs there or not.
 """
 
 import os

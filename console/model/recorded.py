@@ -1,5 +1,6 @@
-"""What each client sent and read in the last ten minutes, second by second, out of the history
-that an appliance of this host keeps."""
+"""Bytes that each client sent and read in the last ten minutes, second by second, from the history
+of an appliance of this host.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,7 +27,9 @@ class Recorded:
 
 
 def recorded(link: Link) -> Recorded:
-    """Of the appliance behind the link. Raises Failure, with the reason why it is not known."""
+    """The recorded traffic of the appliance behind the link. Raises Failure, with the reason why it
+    is not known.
+    """
     past = history.read(data_folder(link))
     try:
         found = past.clients()

@@ -1,4 +1,4 @@
-"""What a broker or librdkafka refuses, as a Failure of ours with a remedy."""
+"""Maps errors of a broker or librdkafka to a Failure with a remedy."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -45,7 +45,7 @@ def name_of_code(code: int) -> str:
 
 
 def failure_of(error: "KafkaError") -> Failure:
-    """What a broker or librdkafka said, as ours."""
+    """The Failure for an error of a broker or librdkafka."""
     name = _name(error)
     text = error.str() or name
     if name in _UNREACHABLE_NAMES:

@@ -26,8 +26,9 @@ class Reread(NamedTuple):
 
 
 def reload(data_dir: str, limit_s: float = _LIMIT_S) -> list[Reread]:
-    """What has changed. Raises Failure: nothing runs there, the file is wrong, or a certificate is
-    that was set dynamically."""
+    """Reloads the settings of a running appliance; returns what changed. Raises Failure: no
+    appliance runs there, the file is wrong, or a certificate set dynamically is.
+    """
     feed = Feed(data_dir)
     feed.look()  # what was before
     try:

@@ -1,5 +1,5 @@
-"""What a screen shows of the past of an appliance: rates of the last ten minutes and the last day,
-latencies by API, and when its disks are full. Read from its history, again and again.
+"""The past of an appliance for a screen: rates of the last ten minutes and the last day, latencies
+by API, and when its disks are full. Read repeatedly from its history.
 """
 
 import time

@@ -33,7 +33,7 @@ class Refill:
 
 
 class Replacing:
-    """Of one node. old: as it was when this began, dead unless somebody has started it since."""
+    """The replacement of one node. old: its state when this began, dead unless started since."""
 
     def __init__(self, link: Link, number: int) -> None:
         """Raises Failure where an empty folder would lose what others have acknowledged."""
@@ -44,7 +44,7 @@ class Replacing:
         self._reached: tuple[dict[str, Any], ...] = () if vote is None else vote.listeners
 
     def start(self, *, only_look: bool) -> str:
-        """What is typed to start it. only_look: make no token. Raises Failure."""
+        """The instructions to start it. only_look: make no token. Raises Failure."""
         link, found = self._link, look(self._link)
         own = f"penstock up --data NEW --cluster-id {found.cluster_id} --config FILE"
         its = f"its settings (node.id={self._number}, at {self.old.address})"
@@ -130,7 +130,7 @@ def _others_vote(found: Nodes, number: int) -> None:
 
 
 def _only(partition: Partition, number: int, nodes: Mapping[int, Node]) -> bool:
-    """Whether nobody else who may lead it lives: those in sync, and the eligible ones."""
+    """True if no other node that may lead the partition, in sync or eligible, lives."""
     able = {*partition.isr, *partition.elr}
     return partition.leader < 0 and not any(
         one != number and one in nodes and nodes[one].lives for one in able

@@ -1,5 +1,5 @@
-"""Whether all replicas of partitions are in sync, and why some are not: their node is fenced, their
-folder failed, or they are on their way, so many records and bytes behind.
+"""The sync state of replicas, and why some are behind: their node is fenced, their folder failed,
+or they are catching up, so many records and bytes behind.
 
 How far a replica is, its own node tells: ListOffsets with replica id -2 (the log end, whoever
 leads) and DescribeLogDirs.
@@ -71,13 +71,13 @@ class Health:
 
     @property
     def whole(self) -> bool:
-        """Whether nothing is missing. Who leads is no matter."""
+        """True if no replica is missing, whichever leads."""
         return not (self.under_replicated or self.under_min_isr or self.offline)
 
 
 @dataclass(slots=True, frozen=True)
 class Held:
-    """What a node has of a partition: its log end, and bytes on its disks."""
+    """A node's replica of a partition: its log end, and bytes on its disks."""
 
     end: int | None
     bytes: int | None
@@ -122,7 +122,7 @@ def behind(link: Link, sick: Iterable[Partition], nodes: Mapping[int, Node]) -> 
 
 
 def held(link: Link, server: str, places: Iterable[Place]) -> dict[Place, Held]:
-    """What the node at `server` has of partitions; nothing where it does not tell."""
+    """The replicas on the node at `server`; empty where it does not report them."""
     topics: dict[str, list[int]] = defaultdict(list)
     for topic, number in sorted(places):
         topics[topic].append(number)
@@ -188,7 +188,7 @@ def _less(leader: int | None, own: int | None) -> int | None:
 
 
 def _min_isr(link: Link, topics: Iterable[str]) -> dict[str, int]:
-    """What topics need to be in sync before a producer with acks=all is answered."""
+    """The min.insync.replicas of topics."""
     resources = [
         {"resource_type": TOPIC, "resource_name": name, "configuration_keys": (_MIN_ISR,)}
         for name in sorted(topics)

@@ -1,4 +1,4 @@
-"""What is about to expire unread: asks for what `expiry.py` decides by.
+"""Reads the facts from which `expiry.py` predicts records about to expire unread.
 
 Of a broker whose log folders can be looked into here the segments are known, without asking it.
 Of any other the settings, the age of the oldest unread record and, by timestamp, how many records
@@ -84,7 +84,7 @@ class Retention:
         where: Mapping[str, Sequence[Position]],
         rate: Rate = lambda group, place: 0.0,
     ) -> Expiry:
-        """Of groups and where they are. Raises Failure."""
+        """Predicts the expiry of unread records of groups at these positions. Raises Failure."""
         unread = sorted(_unread(groups, where), key=lambda one: one.at - one.high)[:_MOST]
         keeps = self._settings({one.topic for one in unread})
         unread = [one for one in unread if one.topic in keeps]
@@ -193,8 +193,9 @@ def _by_segments(
 def _by_age(
     link: Link, unread: list[_Unread], keeps: dict[str, Keep]
 ) -> dict[tuple[str, Place], Fate]:
-    """Of partitions whose segments are not known: those whose oldest unread record is old enough to
-    be worth the question how many there are."""
+    """Predicts by age for partitions with unknown segments: counts records where the oldest unread
+    one is old enough.
+    """
     soon: list[_Unread] = []
     wanted: dict[Place, int] = {}
     now_ms = time.time_ns() // 1_000_000

@@ -72,8 +72,9 @@ def plan(
     to_group: str | None = None,
     given: dict[Place, int] | None = None,
 ) -> list[Move]:
-    """What a group's offsets would become, within what is there: at `to`, where another group is,
-    or as `given`, by a file for example. topics: as in `chosen`. Raises Failure."""
+    """The new offsets of a group, within what exists: at `to`, at another group's, or as `given`,
+    by a file for example. topics: as in `chosen`. Raises Failure.
+    """
     before = committed(link, [name])[name]
     if to is not None:
         places = chosen(topics, list(before), lambda names: existing(link, names))
@@ -128,7 +129,7 @@ def move(link: Link, name: str, moves: list[Move]) -> None:
 
 
 def is_there(link: Link, name: str, moves: list[Move]) -> bool:
-    """Whether the group is where the plan would have it. Raises Failure."""
+    """True if the group's offsets are those of the plan. Raises Failure."""
     now = committed(link, [name])[name]
     return all(now.get((one.topic, one.partition)) == one.after for one in moves)
 

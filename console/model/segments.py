@@ -53,7 +53,7 @@ def _cluster(folder: str) -> str:
 
 
 def folder_of(folders: list[str], place: Place) -> str | None:
-    """Of a partition; None: it lies in none of them."""
+    """The folder of a partition; None when it lies in none of them."""
     topic, number = place
     if "/" in topic or "\0" in topic:
         return None

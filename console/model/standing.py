@@ -175,7 +175,7 @@ class Watch:
         return None
 
     def _ask(self, nothing: T, ask: Callable[[], T]) -> T:
-        """What a broker says; nothing when none is there, or it cannot say it."""
+        """The broker's answer; `nothing` when it cannot be reached or cannot answer."""
         if self._lost is not None:
             return nothing
         try:
@@ -186,7 +186,7 @@ class Watch:
             return nothing
 
     def _facts(self) -> Facts | None:
-        """Of an appliance of this host, also of one that answers nobody."""
+        """The facts of an appliance of this host, also of one that does not answer."""
         folder = self._data_dir
         if not folder and self._lost is not None:
             if self._link.bootstrap != DEFAULT_BOOTSTRAP or not self._usual:

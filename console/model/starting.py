@@ -1,5 +1,6 @@
-"""Whether an appliance would start in a folder, looked at without changing anything: also beside
-one that runs there."""
+"""Checks that an appliance would start in a folder, without changing anything: also beside one that
+runs there.
+"""
 
 import os
 from collections.abc import Sequence
@@ -16,8 +17,9 @@ from console.model.failure import Failure, usage
 
 
 def check(folders: Sequence[str], broker: BrokerConfig, cluster_id: str) -> str:
-    """What is to be said of the first folder, "" or that it is new. folders: as the settings name
-    them. Raises Failure with the words of a start."""
+    """The remarks on the first folder, "" or that it is new. folders: as the settings name them.
+    Raises Failure with the words of a start.
+    """
     from appliance.supervisor import relations
 
     relations.hold()
@@ -51,7 +53,7 @@ def _look_at_ports(broker: BrokerConfig) -> None:
 
 
 def _look_at_certificates(broker: BrokerConfig) -> None:
-    """Of every listener that speaks TLS."""
+    """Checks the certificates of every TLS listener."""
     from appliance.certificates.checking import check as check_certificates
 
     try:

@@ -111,12 +111,12 @@ class Meter:
 
     @property
     def clients(self) -> ClientTable:
-        """Who is connected."""
+        """The table of connections."""
         return self._observer.tables.clients
 
     @property
     def pushes(self) -> PushTable:
-        """What clients pushed of their own metrics."""
+        """The metrics that clients pushed."""
         return self._observer.tables.pushes
 
     def lags(self) -> dict[tuple[str, str], int]:
@@ -125,7 +125,7 @@ class Meter:
 
     @property
     def unvoted(self) -> bool:
-        """Whether it waits for somebody to vote on the metadata log."""
+        """True if it waits for voters of the metadata quorum."""
         return self._observer.tables.processes.unvoted
 
     @property

@@ -87,8 +87,9 @@ class Step:
 
 
 class Scrub:
-    """What there is to be read. places: partitions. bytes: of all of them. running: an appliance
-    works there. metadata: the cluster's, as these folders tell it, None where they do not."""
+    """The extent of a scrub. places: partitions. bytes: of all of them. running: an appliance works
+    there. metadata: the cluster's in these folders, None without one.
+    """
 
     def __init__(self, disk: Disk, folders: list[str], topic: str = "") -> None:
         """folders: data folders, or single partitions' ones. topic: only this one's. Raises
@@ -173,8 +174,9 @@ class Scrub:
 
 
 class _Facts:
-    """What is known of the logs in a data folder. other: the metadata that another folder of the
-    same appliance has."""
+    """Facts of the logs in a data folder. other: the metadata in another folder of the same
+    appliance.
+    """
 
     def __init__(self, disk: Disk, root: str, other: MetadataImage | None) -> None:
         self._disk = disk
@@ -193,12 +195,12 @@ class _Facts:
             self._node_id = read_identity(disk, root).node_id
 
     def elsewhere(self, topic: str, partition: int) -> bool:
-        """Whether another node was in sync when this one knew of it last."""
+        """True if another node was in sync by this folder's latest metadata."""
         found = None if self.image is None else self.image.partition(topic, partition)
         return found is not None and any(node != self._node_id for node in found.isr)
 
     def of(self, folder: str, topic: str, partition: int, *, future: bool) -> Known:
-        """Of one log."""
+        """The facts of one log."""
         if topic == METADATA_TOPIC:
             return Known(gaps=False)
         gaps = True
@@ -292,8 +294,9 @@ def _offsets(one: Damage) -> str:
 
 
 def _of_root(disk: Disk, root: str) -> Iterator[Finding]:
-    """What lies beside the partitions: identity, checkpoints, the metadata's snapshots and
-    quorum."""
+    """Findings about files beside the partitions: identity, checkpoints, the metadata's snapshots
+    and quorum.
+    """
     try:
         read_identity(disk, root)
     except (ConfigError, StorageFailed) as why:
@@ -327,7 +330,7 @@ def _of_root(disk: Disk, root: str) -> Iterator[Finding]:
 
 
 def _beside(file: str, problem: str, means: str, remedy: str) -> Finding:
-    """What belongs to no partition."""
+    """A finding that belongs to no partition."""
     return Finding("", file, 0, -1, -1, problem, means, remedy)
 
 

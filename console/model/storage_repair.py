@@ -30,9 +30,10 @@ _SPARE: Final = 64 << 20
 
 @dataclass(slots=True, frozen=True)
 class Planned:
-    """What is done with a partition. action: REBUILD files that are made of the records, SET_ASIDE
-    what is damaged of them, FETCH the whole log from another node. lost: offsets that nobody reads
-    any more, as "first-last". files: names that go aside; bytes: that are written anew."""
+    """The repair of a partition. action: REBUILD files that are made of the records, SET_ASIDE
+    damaged ones, FETCH the whole log from another node. lost: offsets that can no longer be read,
+    as "first-last". files: names to set aside; bytes: that are written anew.
+    """
 
     place: Place
     action: str
@@ -44,8 +45,9 @@ class Planned:
 def plan(
     disk: Disk, what: Scrub, told: Callable[[int], None]
 ) -> tuple[list[Planned], list[Damage]]:
-    """What is to be done, and what nothing can be done about here. told: bytes that were read.
-    Raises StorageFailed."""
+    """The repairs to do, and the damage that cannot be repaired here. told: receives the bytes
+    read. Raises StorageFailed.
+    """
     made: list[Planned] = []
     left: list[Damage] = []
     for place in what.places:
@@ -116,8 +118,9 @@ def carry_out(disk: Disk, one: Planned, now_ms: int) -> str:
 
 
 def _forget_the_end(disk: Disk, root: str) -> None:
-    """Who says that it ended in order stays in sync, and may be made leader of what it no longer
-    has."""
+    """Removes the clean marker: with it the node would stay in sync and could lead without the
+    records it lost.
+    """
     with suppress(StorageFailed):
         if disk.exists(f"{root}/{CLEAN_NAME}"):
             disk.unlink(f"{root}/{CLEAN_NAME}")

@@ -64,7 +64,7 @@ def restart(data_dir: str, limit_s: float = LIMIT_S) -> Restarted:
 
 
 def _started_ms(data_dir: str) -> int:
-    """Of who can be read there, 0 where nobody can."""
+    """Start time of the appliance that can be read there, 0 if none can."""
     try:
         return Observer(data_dir).head.started_ms
     except (NotThere, FileNotFoundError):
@@ -89,7 +89,7 @@ def _ask(pid: int, data_dir: str) -> None:
 
 
 def _is_heard(pid: int) -> bool:
-    """Whether the process catches the signal (proc(5): SigCgt)."""
+    """True if the process catches the signal (proc(5): SigCgt)."""
     with open(f"/proc/{pid}/status") as lines:
         caught = next(line for line in lines if line.startswith("SigCgt:"))
     return bool(int(caught.split()[1], 16) >> (SUCCEED - 1) & 1)

@@ -18,8 +18,9 @@ class Line:
 
 
 class Tail:
-    """Of one file, which may not be there yet, may grow, and may begin anew. most: how many lines
-    are kept."""
+    """The last lines of one file, which may not exist yet, may grow, and may begin anew. most: how
+    many lines are kept.
+    """
 
     def __init__(self, path: Path, most: int) -> None:
         self._path = path
@@ -27,8 +28,9 @@ class Tail:
         self._at = -1  # not looked at yet
 
     def look(self) -> list[Line]:
-        """What has come since the last look; at the first, the last lines. A line without its end
-        is told when it has one. Raises OSError."""
+        """Returns the lines since the last call; at first, the last lines. A line is returned once
+        it is complete. Raises OSError.
+        """
         try:
             size = self._path.stat().st_size
         except FileNotFoundError:

@@ -82,8 +82,9 @@ class Deleted:
 
 @dataclass(slots=True, frozen=True)
 class Resolved:
-    """What a topic would be. partitions, replicas: None where the broker does not say. settings:
-    key, value and source of each, none where it does not say."""
+    """The properties of a topic to create. partitions, replicas: None where unknown. settings: key,
+    value and source of each, none where unknown.
+    """
 
     partitions: int | None
     replicas: int | None
@@ -92,7 +93,7 @@ class Resolved:
 
 @dataclass(slots=True, frozen=True)
 class Trimmed:
-    """What trimming would do to one partition. start, end: first and next offset."""
+    """The effect of a trim on one partition. start, end: first and next offset."""
 
     partition: int
     start: int
@@ -262,8 +263,9 @@ def resolved(
     replicas: int | None,
     given: Mapping[str, str],
 ) -> Resolved:
-    """What a new topic would be, as the broker resolves it: CreateTopics v7, validate_only. Over
-    SASL it is checked, and only what is given is known. Raises Failure."""
+    """The properties that the broker would give a new topic: CreateTopics v7, validate_only. Over
+    SASL it is only checked, and only what is given is known. Raises Failure.
+    """
     if not link.is_asked:
         outcome = create(
             link, [name], partitions=partitions, replicas=replicas, settings=given, dry_run=True
@@ -312,7 +314,9 @@ def undelete(link: Link, names: Iterable[str], topic_id: str | None, *, dry_run:
 
 
 def deleted(link: Link) -> list[Deleted]:
-    """What can be brought back, the newest deletion first. Raises Failure from another broker."""
+    """The topics that can be undeleted, the newest deletion first. Raises Failure from another
+    broker.
+    """
     from confluent_kafka.admin import ConfigResource, ResourceType
 
     resource = ConfigResource(ResourceType.TOPIC, _DELETED)
@@ -358,8 +362,9 @@ def add_partitions(link: Link, name: str, total: int, *, dry_run: bool) -> None:
 def trimmed(
     link: Link, name: str, offset: str, partitions: tuple[int, ...], now_ms: int
 ) -> list[Trimmed]:
-    """What `trim` would do where records before an offset (of the grammar of `-o`) go, in these
-    partitions or all. Raises Failure."""
+    """The effect of `trim` before an offset (of the grammar of `-o`) on these partitions or all.
+    Raises Failure.
+    """
     place, stop = parse(offset, now_ms)
     if stop:
         raise usage("-o e@TIME says where to stop, which has no meaning here")

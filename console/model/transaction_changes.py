@@ -66,7 +66,7 @@ def abort(name: str) -> Proposal:
 
 
 def abort_hanging(topic: str, partition: int, start: int) -> Proposal:
-    """What is open in one partition from that offset on, and no coordinator knows, is aborted."""
+    """Aborts a hanging transaction of one partition that begins at this offset."""
     place = (topic, partition)
 
     def plan(link: Link) -> Change:
@@ -127,8 +127,9 @@ def _refuse_closed(one: Transaction) -> None:
 
 
 def _is_same(now: Transaction, planned: Transaction) -> bool:
-    """Whether it still is the transaction of the plan. Before transaction.version 2 the next one of
-    the same producer has its epoch, too."""
+    """True if it still is the transaction of the plan. Before transaction.version 2 the next one of
+    the same producer has its epoch, too.
+    """
     marks = [(one.producer_id, one.epoch, one.started_ms) for one in (now, planned)]
     return now.state == transactions.ONGOING and marks[0] == marks[1]
 

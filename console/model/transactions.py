@@ -39,7 +39,7 @@ class Listed:
 
     @property
     def is_open(self) -> bool:
-        """Whether a transaction of it holds something back."""
+        """True if its open transaction holds records back."""
         return self.state in OPEN
 
 
@@ -60,7 +60,7 @@ class Transaction:
 
     @property
     def is_open(self) -> bool:
-        """Whether a transaction of it holds something back."""
+        """True if its open transaction holds records back."""
         return self.state in OPEN
 
 

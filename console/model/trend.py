@@ -37,7 +37,9 @@ class Trend:
 
 
 def trend(samples: Sequence[Sample]) -> Trend | None:
-    """Of the last five minutes, by least squares; None while too little was seen."""
+    """The trend of the last five minutes, by least squares; None while there are too few
+    samples.
+    """
     if not samples:
         return None
     newest_s, lag = samples[-1]
@@ -76,8 +78,9 @@ def columns(samples: Sequence[Sample], count: int, now_s: float, span_s: float) 
 
 
 class Past:
-    """What was seen of one group: its lag, that of each topic, how fast each partition is read, and
-    when its committed offset was last seen to move. since_s: when it was first looked at."""
+    """Samples of one group: its lag, that of each topic, how fast each partition is read, and when
+    its committed offset was last seen to move. since_s: of the first sample.
+    """
 
     def __init__(self, now_s: float) -> None:
         self.since_s = now_s

@@ -25,8 +25,9 @@ _KNOCK_S: Final = 0.2
 
 
 class Way:
-    """What becomes of the appliance of process `pid` after it was asked to make way. agreed_ms:
-    when its end had begun, in ms of the wall clock; 0 before."""
+    """The progress of the appliance of process `pid` after it was asked to hand over. agreed_ms:
+    when its end had begun, in ms of the wall clock; 0 before.
+    """
 
     def __init__(self, data_dir: str, pid: int) -> None:
         self._data_dir, self._pid = data_dir, pid
@@ -36,7 +37,7 @@ class Way:
         self.agreed_ms = 0
 
     def look(self) -> bool:
-        """Whether there is a successor. Raises Failure: it was refused."""
+        """True if there is a successor. Raises Failure: it was refused."""
         with suppress(NotThere, FileNotFoundError):
             started_ms = Observer(self._data_dir).head.started_ms
             self.agreed_ms = self.agreed_ms or started_ms - 1
@@ -67,7 +68,7 @@ class Unread:
         self._since_s = 0.0
 
     def is_there(self) -> bool:
-        """Whether it has its own tables by now, which cannot be read."""
+        """True once it has its own tables, which this version cannot read."""
         with suppress(NotThere, FileNotFoundError):
             found = self._memory()
             if found and found != self._former and of_another_version(self._data_dir):
@@ -77,7 +78,7 @@ class Unread:
         return False
 
     def serves(self) -> bool:
-        """Whether it answers at one of its listeners: who connects before it serves waits."""
+        """True if it answers at one of its listeners: connections wait until it serves."""
         return self.is_there() and not unanswered(_listeners(self._pid), _KNOCK_S)
 
     def _memory(self) -> tuple[int, int]:

@@ -1,5 +1,5 @@
-"""What the nodes of a cluster say that no request of Kafka's tells: which version of Penstock each
-of them runs, and which of them are ending in order.
+"""Node facts outside of Kafka's requests: the Penstock version of each node, and which of them are
+in controlled shutdown.
 
 A version is known to its node alone, so each is asked. Who is in controlled shutdown takes no new
 connections, and the others know of it. Apache Kafka's nodes, and older ones of ours, refuse what is

@@ -20,10 +20,11 @@ _AGAIN: Final = ("REQUEST_TIMED_OUT", "NOT_CONTROLLER", "NOT_LEADER_OR_FOLLOWER"
 
 @dataclass(slots=True, frozen=True)
 class Vote:
-    """Of one node number. votes: whether it has one. voter: the id of the folder that has it, None
-    where voters are fixed by the settings. heard: whether who has it still reads the log. observer:
-    the id of a folder that reads it without a vote. listeners: where its controller is reached, as
-    AddRaftVoter takes them."""
+    """The vote of one node id. votes: whether it has one. voter: the id of the folder that has it,
+    None where the settings fix the voters. heard: that voter still fetches the log. observer: the
+    id of a folder that fetches it without a vote. listeners: its controller's addresses, as
+    AddRaftVoter takes them.
+    """
 
     votes: bool
     voter: bytes | None
@@ -33,18 +34,20 @@ class Vote:
 
     @property
     def stands(self) -> bool:
-        """Whether who runs under this number votes."""
+        """True if the running node of this id is a voter."""
         return self.votes and self.heard and self.observer is None
 
     @property
     def waits(self) -> bool:
-        """Whether a folder is there that is to have the vote: nobody has it, or a lost one."""
+        """True if an observer's folder should get the vote: there is no vote, or a lost folder has
+        it.
+        """
         movable = self.voter is not None or not self.votes
         return self.observer is not None and movable and not self.heard
 
 
 def dynamic(told: Any) -> bool:
-    """Whether voters can come and go (kraft.version 1): they are told with their folders then."""
+    """True if voters can change (kraft.version 1): they have directory ids then."""
     return told is not None and all(_folder(one) for one in told.current_voters)
 
 
@@ -106,6 +109,6 @@ def hand_over(link: Link, number: int, vote: Vote, listeners: tuple[dict[str, An
 
 
 def _folder(told: Any) -> bytes | None:
-    """Of a voter or observer; None where it has said none."""
+    """The directory id of a voter or observer; None without one."""
     folder = told.replica_directory_id
     return folder.bytes if folder is not None and any(folder.bytes) else None

@@ -1,4 +1,4 @@
-"""Whether an appliance of this host is ready, looked at again and again without asking it."""
+"""Checks repeatedly whether an appliance of this host is ready, without a request."""
 
 import time
 from collections.abc import Callable
@@ -40,9 +40,9 @@ class Waiting:
             self._observer = None
 
     def look(self) -> Verdict:
-        """What is missing now. Takes a moment where nothing is known of before: until every loop
-        has been seen to turn, or for long enough not to. Raises Failure for what is no
-        HOST:PORT."""
+        """Returns what is missing now. Takes a moment at first: until every loop has been seen to
+        turn, or for long enough not to. Raises Failure for what is no HOST:PORT.
+        """
         self.probed = False
         try:
             found = self._verdict()
@@ -101,7 +101,7 @@ class Waiting:
 
     @staticmethod
     def _sure(watch: Watch, clock: Callable[[], int]) -> Verdict:
-        """What the tables say, once it is known who works and who stands still."""
+        """The verdict of the tables, once it is known which loops turn."""
         watch.look(now_ns := clock())
         while not (found := watch.verdict(now_ns)).missing and watch.unsure(now_ns):
             time.sleep(_AGAIN_S)

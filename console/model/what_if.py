@@ -1,5 +1,5 @@
-"""What quotas would have done to the traffic of the last minutes: whom they would have throttled,
-and for about how long.
+"""Simulates changed quotas on the traffic of the last minutes: which clients they would have
+throttled, and for about how long.
 
 Pure: it is given what clients did, second by second, and the quotas before and after. It plays that
 traffic against the windows of `appliance/quotas`: what comes while a client pauses waits, goes out
@@ -22,8 +22,9 @@ _UNBOUND_MS: Final = 2**40
 
 @dataclass(slots=True, frozen=True)
 class Traffic:
-    """What one client did. amounts: kind of quota → bytes in each second, the oldest first; those
-    of all clients end in the same second."""
+    """The traffic of one client. amounts: kind of quota → bytes in each second, the oldest first;
+    those of all clients end in the same second.
+    """
 
     user: str
     client_id: str
@@ -32,8 +33,9 @@ class Traffic:
 
 @dataclass(slots=True, frozen=True)
 class Pauses:
-    """What a limit would have done. paused_ms: of the time that was recorded. longest_ms: of one
-    pause. left: bytes that would still wait at the end."""
+    """The effect of a limit. paused_ms: of the recorded time. longest_ms: of one pause. left: bytes
+    that would still wait at the end.
+    """
 
     paused_ms: int
     longest_ms: int
@@ -42,9 +44,10 @@ class Pauses:
 
 @dataclass(slots=True, frozen=True)
 class Outcome:
-    """What the change would have done to those who are counted as one. user, client_id: "" for
-    whatever does not count. rule, limit: after the change, () and None for no limit. before: the
-    limit that holds now. recorded_s: how much was recorded. peak: bytes in its busiest second."""
+    """The effect of the change on the clients that are counted as one. user, client_id: "" where it
+    does not count. rule, limit: after the change, () and None for no limit. before: the limit that
+    applies now. recorded_s: length of the record. peak: bytes in its busiest second.
+    """
 
     kind: str
     user: str
@@ -60,8 +63,9 @@ class Outcome:
 def outcomes(
     traffic: Iterable[Traffic], before: Quotas, after: Quotas, windows: Windows | None = None
 ) -> list[Outcome]:
-    """What `after` instead of `before` would have done, for those clients of `traffic` whose limit
-    it changes: who would have been throttled longest comes first."""
+    """The effect of `after` instead of `before` on those clients of `traffic` whose limit changes:
+    those throttled longest come first.
+    """
     told = list(traffic)
     found = []
     for kind in KINDS:
@@ -111,8 +115,9 @@ def _outcome(
 
 
 def pauses(amounts: Sequence[float], bound: float, windows: Windows | None = None) -> Pauses:
-    """What a limit of `bound` per second does to a client that wants these amounts, each at the end
-    of its second. windows: as the broker counts, Kafka's default ones when None."""
+    """The effect of a limit of `bound` per second on a client that wants these amounts, each at the
+    end of its second. windows: as the broker counts, Kafka's default ones when None.
+    """
     assert bound > 0
     windows = windows or Windows()
     sent: dict[int, float] = {}

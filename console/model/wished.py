@@ -1,5 +1,5 @@
-"""What an appliance shall be like, as a file says: topics, settings, quotas. Read and checked here;
-`applying.py` finds what is to be done for it.
+"""The desired state of an appliance in a file: topics, settings, quotas. Read and checked here;
+`applying.py` plans the changes.
 
     [topics.orders]                  partitions, replicas: the broker decides when left out
     partitions = 3
@@ -60,8 +60,9 @@ class Wished:
 
 
 def parse(text: str, name: str) -> Wished:
-    """What a file says. name: of the file, whose ending says which form it has; `-` may be TOML or
-    JSON. Raises Failure (USAGE) with every mistake."""
+    """Parses a file. name: of the file, whose ending gives its form; `-` may be TOML or JSON.
+    Raises Failure (USAGE) with every mistake.
+    """
     found = _loaded(text, name)
     if not isinstance(found, dict):
         raise usage(f"{name}: it has no sections; there are {', '.join(_SECTIONS)}")

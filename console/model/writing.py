@@ -62,8 +62,9 @@ def write(
 
 
 def _smaller(link: Link, topic: str, size: int) -> str:
-    """What helps where a record of so many bytes was refused: by itself, or for others that went in
-    the same batch. "" where the topic's limit is not known."""
+    """The remedy where a record of so many bytes was refused: by itself, or for others in the same
+    batch. "" where the topic's limit is unknown.
+    """
     from console.model import configs
 
     try:
@@ -82,7 +83,9 @@ def _smaller(link: Link, topic: str, size: int) -> str:
 
 
 class _Sent:
-    """What was acknowledged, and the first failure; refused_bytes: of key and value of that one."""
+    """The acknowledged records, and the first failure; refused_bytes: of key and value of that
+    one.
+    """
 
     def __init__(self, *, keep: bool) -> None:
         self.places: list[Written] = []

@@ -191,7 +191,7 @@ class Running:
                     yield f"{topic.name}-{one.index}", one
 
     def _link(self, logs: list[Log]) -> bool:
-        """Whether all of them were there."""
+        """Links every log's files; True if all of them were there."""
         for folder in self._folders:
             os.mkdir(os.path.join(folder, LINKS), 0o700)
         for number, one in enumerate(logs):
@@ -231,7 +231,7 @@ def _locked(folder: str) -> int:
 
 
 def taken_just_now(folder: str) -> bool:
-    """Whether a backup of the appliance with this first log folder is being taken."""
+    """True while a backup of the appliance with this first log folder is being taken."""
     fd = _locked(folder)
     if fd >= 0:
         os.close(fd)

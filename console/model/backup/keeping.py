@@ -1,4 +1,4 @@
-"""What backups there are: reading them through, and forgetting old ones."""
+"""Lists and verifies backups, and forgets old ones."""
 
 from collections.abc import Callable
 from contextlib import suppress

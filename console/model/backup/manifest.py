@@ -1,4 +1,4 @@
-"""What a backup is: a list of what was there at one instant, which names bytes by their SHA-256.
+"""The manifest of a backup: a list of files at one instant, which names bytes by their SHA-256.
 
 Invariant: it is written last, so a backup that was cut off is none; and bytes never change under
 their name, so what two backups have in common is kept once.
@@ -81,14 +81,16 @@ class Manifest:
 
     @property
     def missing(self) -> str:
-        """What it lacks because other nodes of the cluster alone had it, for people; "" nothing."""
+        """The partitions that it lacks because only other nodes of the cluster had them, as text;
+        "" for none.
+        """
         more = len(self.elsewhere) - _SHOWN
         shown = ", ".join(self.elsewhere[:_SHOWN])
         return shown + (f" and {more} more" if more > 0 else "")
 
     @property
     def bytes(self) -> int:
-        """Of all records."""
+        """Bytes of all records."""
         return sum(part.bytes for one in self.partitions for part in one.parts)
 
 
@@ -111,7 +113,7 @@ def write_manifest(store: Store, one: Manifest) -> None:
 
 
 def names(store: Store) -> list[str]:
-    """Of all backups, oldest first. Raises Failure."""
+    """The names of all backups, oldest first. Raises Failure."""
     found = (name.rpartition("/")[2] for name in store.names(BACKUPS))
     return sorted(name.removesuffix(_SUFFIX) for name in found if name.endswith(_SUFFIX))
 

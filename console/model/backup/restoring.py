@@ -49,9 +49,10 @@ _NEVER: Final = 1 << 62
 
 @dataclass(slots=True)
 class Restored:
-    """What became of the partitions. to_ms: the time up to which there are records, -1: of the
-    backup. cut: records that are younger. aborted: transactions that were open there, by
-    partition. alone: it was a node of a cluster, and is a cluster of its own, by another id."""
+    """The result of a restore. to_ms: the time up to which there are records, -1: of the backup.
+    cut: number of younger records. aborted: transactions that were open then, by partition. alone:
+    the node of a cluster became a cluster of its own, with another id.
+    """
 
     to_ms: int = -1
     partitions: int = 0
@@ -63,7 +64,7 @@ class Restored:
 
 @dataclass(slots=True, frozen=True)
 class Planned:
-    """What would be made. to_ms: as of Restored. bytes: those that are read, before a cut."""
+    """The size of a restore. to_ms: as of Restored. bytes: those that are read, before a cut."""
 
     to_ms: int
     partitions: int
@@ -71,8 +72,9 @@ class Planned:
 
 
 def planned(store: Store, backup: Manifest, folders: list[str], to_ms: int = -1) -> Planned:
-    """What `restore` would make; nothing is written. Raises Failure as that does, but for bytes
-    that have changed: they are not read."""
+    """The plan of a `restore`; nothing is written. Raises Failure as that does, except for bytes
+    that have changed: they are not read.
+    """
     _check(backup, folders)
     to_ms = _whole_at(backup, to_ms)
     sizes = store.names(SEGMENTS)
@@ -103,7 +105,7 @@ def _whole_at(backup: Manifest, to_ms: int) -> int:
 
 
 def _steps(store: Store, backup: Manifest) -> Iterator[quiet.Step]:
-    """Of all transactions that coordinators decided."""
+    """Yields the state of each transaction that coordinators decided."""
     for one in backup.partitions:
         if one.topic == TRANSACTIONS_TOPIC:
             for part in one.parts:
@@ -304,8 +306,9 @@ class _Log:
         self.end = max(self.end, self.read_to)
 
     def committing(self) -> set[int]:
-        """Of a log of coordinators: producers whose transaction is decided and is being committed:
-        its markers will come."""
+        """The producers of a coordinator's log whose transaction is decided: their markers will
+        come.
+        """
         newest: dict[str, tuple[int, int]] = {}
         for base in self.bases:
             file = self.disk.open(files.stem(self.folder, base) + files.LOG)
@@ -339,7 +342,7 @@ class _Log:
         return len(gone)
 
     def finish(self) -> None:
-        """What a start believes of the log."""
+        """Writes the derived files that the next start expects beside the log."""
         disk = self.disk
         if self.bases and max(self.read_to, self.bases[-1]) < self.end:  # nothing from its start on
             for base in self.bases:

@@ -120,7 +120,7 @@ class _Taking:
             self._store.delete(f"{manifest.DAMAGED}/{digest}")
 
     def _as_before(self, log: Log, base: int, found: os.stat_result, size: int) -> Part | None:
-        """What an earlier backup has of a file that nobody has written since."""
+        """The part of an earlier backup for a file that has not been written since."""
         key = (log.topic_id.hex(), log.partition, base, size, found.st_ino, found.st_mtime_ns)
         part = self._known.get(key)
         return part if part is not None and part.digest in self._there else None

@@ -1,2 +1,3 @@
-"""What somebody sends who asks for help: facts of an appliance and its host, with no secret, record
-or key in it. `archive.py` puts it together out of parts; `secrets.py` is what every byte passes."""
+"""A bundle for a support request: facts of an appliance and its host, without secrets, records or
+keys. `archive.py` assembles its parts; every byte passes `secrets.py`.
+"""

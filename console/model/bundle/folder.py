@@ -1,5 +1,6 @@
-"""What a data folder says of itself, whether its appliance runs or not: who it belongs to, its
-metadata's quorum, dynamic settings, files and their sizes. No record is read but the metadata's."""
+"""Facts of a data folder, whether its appliance runs or not: its identity, the metadata quorum,
+dynamic settings, files and their sizes. Reads no records but the metadata's.
+"""
 
 import os
 import re
@@ -39,7 +40,7 @@ def image_of(data_dir: str, others: list[str]) -> MetadataImage:
 
 
 def quorum(data_dir: str, image: MetadataImage | None) -> Row:
-    """Who the folder belongs to and what it knows of the metadata's quorum."""
+    """The identity in the folder and its view of the metadata quorum."""
     disk, folder = OsDisk(), f"{data_dir}/{LOG_FOLDER}"
     told: Row = {}
     try:

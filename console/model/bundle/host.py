@@ -28,7 +28,7 @@ _KERNEL: Final = (
 
 
 def versions(version: str) -> Facts:
-    """Of the program and what it is built on."""
+    """Versions of the program and its libraries."""
     libraries = {}
     for name in _LIBRARIES:
         with suppress(metadata.PackageNotFoundError):
@@ -44,7 +44,7 @@ def versions(version: str) -> Facts:
 
 
 def facts(data_dir: str, pid: int) -> Facts:
-    """Of this host. pid: whose limits are told; 0: our own."""
+    """Facts of this host. pid: whose limits are told; 0: our own."""
     system = os.uname()
     return {
         "kernel": f"{system.sysname} {system.release} {system.version}",
@@ -91,7 +91,7 @@ def _memory() -> dict[str, int]:
 
 
 def _file_system(path: str) -> Facts:
-    """What holds a folder. Raises OSError."""
+    """The size and device of the file system that holds a folder. Raises OSError."""
     space, device = os.statvfs(path), os.stat(path).st_dev
     told: Facts = {
         "bytes": space.f_blocks * space.f_frsize,

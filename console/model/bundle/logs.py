@@ -29,7 +29,7 @@ def tail(path: str) -> str:
 
 
 def journal(pid: int) -> str:
-    """What the journal has of the appliance's unit. Raises OSError, Failure."""
+    """The systemd journal of the appliance's unit. Raises OSError, Failure."""
     command = ["journalctl", "--unit", _unit(pid), "--lines", str(_LINES)]
     options = ["--no-pager", "--quiet", "--no-hostname", "--output", "short-iso"]
     try:

@@ -1,5 +1,6 @@
-"""What a running appliance says without being asked: its tables, read from its memory, and how it
-was started. Raises NotThere where none runs."""
+"""Facts of a running appliance, read without a request: the tables in its memory, and how it was
+started. Raises NotThere where none runs.
+"""
 
 import os
 from collections.abc import Callable, Iterator
@@ -81,7 +82,7 @@ def started(pid: int, file: str | None, parse: Callable[[list[str]], Row]) -> St
 
 
 def settings(how: Started, secrets: Secrets) -> Row:
-    """What was set, in its order, secrets blanked; and what is to be said about it."""
+    """The settings in their order, secrets blanked, with remarks."""
     rows = [
         {"key": key, "value": secrets.setting(key, value), "line": line}
         for key, value, line in parse_properties(how.text or "")
@@ -176,7 +177,7 @@ def processes(observer: Observer) -> Row:
 
 
 def _status(pid: int) -> Row:
-    """What the kernel says of its memory and threads."""
+    """The kernel's figures of its memory and threads."""
     told = {}
     with suppress(OSError):
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():

@@ -53,7 +53,7 @@ _PLAIN: Final = re.compile(
 
 
 class Secrets:
-    """What was met so far; `blanked` and `text` leave it out."""
+    """The secrets met so far; `blanked` and `text` leave them out."""
 
     def __init__(self) -> None:
         self._known: set[str] = set()
@@ -69,8 +69,7 @@ class Secrets:
         self._keys.clear()
 
     def setting(self, key: str, value: str | None, resource_type: int = BROKER) -> str | None:
-        """What is shown of the value of a setting. One that is not declared has no effect, so
-        nobody misses what it says."""
+        """The value of a setting as shown. Undeclared ones, which have no effect, are blanked too."""
         if value is None:
             return None
         declared = definition(resource_type, key)
@@ -124,7 +123,7 @@ class Secrets:
 
 
 def is_telling(key: str) -> bool:
-    """Whether what has this name is a secret, as far as a name tells."""
+    """True if the name suggests a secret."""
     return _NAME.search(key) is not None
 
 

@@ -1,4 +1,4 @@
-"""What the bytes of keys and values say: text, JSON, MessagePack, Kafka's own records, Avro and
+"""Decodes the bytes of keys and values: text, JSON, MessagePack, Kafka's own records, Avro and
 Protobuf, or their hexadecimal digits.
 
     bytes of a record → `choosing.Decoders` → Decoded: the decoder that fits, and what it says

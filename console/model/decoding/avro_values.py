@@ -95,10 +95,12 @@ class AvroSchema:
 
 
 class _Measure:
-    """What a schema's values take. named: its named types as fastavro has parsed them.
+    """The memory that a schema's values need. named: its named types as fastavro has parsed
+    them.
 
     is_recursive: a type is a part of itself. most_free: how many parts of a value may take no byte
-    of their own, for each byte."""
+    of their own, for each byte.
+    """
 
     def __init__(self, named: Mapping[str, Any]) -> None:
         self.is_recursive = False
@@ -170,7 +172,7 @@ class _Size(NamedTuple):
 
     @classmethod
     def of(cls, parts: "Sequence[_Size]") -> "_Size":
-        """Of all of these after each other."""
+        """The size of these parts in sequence."""
         return cls(
             min(sum(one.least for one in parts), _ENDLESS),
             sum(one.free for one in parts),

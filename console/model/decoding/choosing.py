@@ -67,11 +67,11 @@ class Decoders:
         self._schemas = {}
 
     def key(self, topic: str, key: bytes | None) -> Decoded | None:
-        """What a key says; None for null."""
+        """Decodes a key; None for null."""
         return None if key is None else self._decoded(topic, KEY, key, key)
 
     def value(self, topic: str, key: bytes | None, value: bytes | None) -> Decoded | None:
-        """What a value says; None for null. key: of its record, which explains Kafka's own."""
+        """Decodes a value; None for null. key: of its record, which explains Kafka's own."""
         return None if value is None else self._decoded(topic, VALUE, value, key)
 
     def glimpse(self, data: bytes, size: int) -> Decoded:

@@ -1,4 +1,4 @@
-"""What comes of decoding: the value machine that all decoders share."""
+"""The result of decoding: the value machine that all decoders share."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class Unfit(Exception):
 
 @dataclass(slots=True, frozen=True)
 class Tried:
-    """What became of one decoder. fits: it could show the bytes. why: a sentence."""
+    """The result of one decoder. fits: it could show the bytes. why: a sentence."""
 
     decoder: str
     fits: bool
@@ -54,7 +54,7 @@ class Decoded:
 
     @property
     def is_json(self) -> bool:
-        """Whether `text` is JSON."""
+        """True if `text` is JSON."""
         return self.decoder not in (TEXT, HEX)
 
     @property

@@ -66,7 +66,7 @@ def _told(message: Any, ending: str, data: bytes) -> Decoded:
 
 
 def _open(shown: dict[str, Any], member: Any) -> None:
-    """What consumers of a classic group have put into bytes of their own."""
+    """Decodes the bytes that consumers of a classic group embed."""
     from appliance.coordinators.groups.embedded import assignment, subscription
 
     try:

@@ -1,5 +1,5 @@
-"""What somebody chose for the keys and values of a topic, and what was found to fit: kept in a file
-of the user's, so that a topic looks tomorrow as it did today.
+"""The decoders chosen for a topic's keys and values, or found to fit: kept in a file of the user's,
+so that a topic looks tomorrow as it did today.
 
 The file is small, read once, and replaced as a whole. Without it, or when it cannot be written,
 everything works for as long as the program runs.
@@ -32,8 +32,9 @@ class Choice:
 
 
 class Choices:
-    """Of the topics of one broker. path: the file; None: nothing is kept. where: the broker, as it
-    is named. given: what holds for every topic, by part. keeps: write what is new."""
+    """The choices for the topics of one broker. path: the file; None: nothing is kept. where: the
+    broker's name. given: choices for every topic, by part. keeps: write what is new.
+    """
 
     def __init__(
         self,
@@ -49,7 +50,7 @@ class Choices:
         self._known = _topics(path)
 
     def of(self, topic: str, part: str) -> Choice:
-        """What holds for a part of a topic."""
+        """The choice for a part of a topic."""
         given = self._given.get(part, Choice())
         if given.decoder != AUTO:
             return given
@@ -101,7 +102,7 @@ def usual() -> Path:
 
 
 def _topics(path: Path | None) -> dict[str, dict[str, Any]]:
-    """What is in the file; nothing when it is not there, or is not what we wrote."""
+    """The content of the file; empty when it is missing or not in our form."""
     if path is None:
         return {}
     try:

@@ -102,7 +102,7 @@ def _unpacked(data: bytes) -> Any:
 
 
 class _Parts:
-    """What the library calls for each container: so many are made, and no more."""
+    """Counts the containers that the library makes, and limits them."""
 
     def __init__(self) -> None:
         self._left = PARTS_MOST

@@ -25,7 +25,7 @@ def likely_text(data: bytes) -> Decoded:
 
 
 def is_likely(text: str) -> bool:
-    """Whether it has no control characters in it."""
+    """True if the text has no control characters."""
     return not _CONTROL.search(text)
 
 

@@ -21,7 +21,7 @@ INSTALL: Final = "pip install '.[schemas]'"
 
 
 class Schema(Protocol):
-    """What a value is, as somebody declared it. kind: AVRO, PROTOBUF or JSON."""
+    """A declared schema of values. kind: AVRO, PROTOBUF or JSON."""
 
     kind: str
 

@@ -1,4 +1,4 @@
-"""What is known of a host and of the appliance on it, as plain values. Sizes are in bytes."""
+"""Facts of a host and of the appliance on it, as plain values. Sizes are in bytes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -148,5 +148,5 @@ class Facts:
 
     @property
     def runs(self) -> bool:
-        """Whether an appliance of this host was looked at as it runs."""
+        """True if the facts include a running appliance of this host."""
         return bool(self.processes)

@@ -37,7 +37,7 @@ class Finding:
         return shlex.join(self.command)
 
     def may_be_applied(self, uid: int) -> bool:
-        """Whether this user may have it done by us."""
+        """True if this user may have the remedy applied."""
         return self.safe and (uid == 0 or not self.needs_root)
 
 

@@ -39,8 +39,9 @@ _GROUPS: Final = ("/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/sy
 
 
 def of_folder(host: Host, data_dir: str) -> Facts:
-    """Of this host and a data folder, with the appliance in it if one runs. Raises nothing: what
-    cannot be seen is told in `remarks`."""
+    """Gathers the facts of this host and a data folder, with its appliance if one runs. Raises
+    nothing: `remarks` has what cannot be seen.
+    """
     running, why = look(host, data_dir)
     if running is not None:
         return _of_running(host, running)
@@ -63,8 +64,9 @@ def of_folder(host: Host, data_dir: str) -> Facts:
 
 
 def of_link(host: Host, link: Link) -> Facts:
-    """Of the appliance behind the link, and of this host when it is on it. Raises Failure when
-    nobody answers."""
+    """Gathers the facts of the appliance behind the link, and of this host when it is on it. Raises
+    Failure when no broker answers.
+    """
     try:
         return of_folder(host, data_folder(link))
     except Failure as why:
@@ -123,7 +125,7 @@ def _is_partition(name: str) -> bool:
 
 
 def _folders(host: Host, paths: Iterable[str]) -> tuple[Folder, ...]:
-    """Of one that is not there, what will be above it."""
+    """The facts of each path; of the nearest existing parent if the path does not exist."""
     mounts = host.text("/proc/self/mounts")
     found = []
     for path in paths:
@@ -189,8 +191,9 @@ def _jumped_s(host: Host, running: Running) -> float:
 
 
 def _listening(host: Host, pid: str, ours: Iterable[str]) -> tuple[Listening, ...]:
-    """Of the network that this process is in, which may be a container's. Each network process has
-    a socket at the same port, and that is told once."""
+    """The listening sockets of this process's network, which may be a container's. Each network
+    process has a socket at the same port: listed once.
+    """
     mine = frozenset(ours)
     found = (
         Listening(address, port, address in _ANY, f"socket:[{inode}]" in mine)

@@ -37,7 +37,7 @@ class Host:
             return ""
 
     def names(self, path: str) -> list[str]:
-        """What is in a folder."""
+        """The names in a folder."""
         try:
             return os.listdir(path)
         except OSError:
@@ -55,7 +55,7 @@ class Host:
         return os.path.realpath(path)
 
     def space(self, path: str) -> Space | None:
-        """Of the file system that a path lies on."""
+        """The space of the file system that a path lies on."""
         try:
             found = os.statvfs(path)
         except OSError:
@@ -66,7 +66,7 @@ class Host:
         )  # fmt: skip
 
     def owner(self, path: str) -> Owner | None:
-        """Whose it is, and who else may use it."""
+        """The owner and the permissions of a path."""
         try:
             found = os.stat(path)
         except OSError:
@@ -98,8 +98,7 @@ class Host:
         return os.sysconf("SC_CLK_TCK")
 
     def synchronised(self) -> bool | None:
-        """Whether the kernel knows its clock to be (adjtimex, nothing set); None: it does not
-        say."""
+        """True if the kernel's clock is synchronised (adjtimex, nothing set); None when unknown."""
         try:
             state = ctypes.CDLL(None).adjtimex(ctypes.create_string_buffer(_TIMEX_BYTES))
         except (OSError, AttributeError):
@@ -115,18 +114,18 @@ class Host:
         return sys.version_info[:2]
 
     def compiled(self) -> bool:
-        """Whether the modules that every request passes are machine code (setup.py)."""
+        """True if the modules on the path of every request are machine code (setup.py)."""
         return compiled()
 
     def declared(self) -> list[str]:
-        """What the installed distribution requires, as it declares that."""
+        """The requirements that the installed distribution declares."""
         try:
             return metadata.requires("penstock") or []
         except metadata.PackageNotFoundError:
             return []
 
     def version(self, distribution: str) -> str:
-        """Of an installed distribution, "" when it is missing."""
+        """The version of an installed distribution, "" when it is missing."""
         try:
             return metadata.version(distribution)
         except metadata.PackageNotFoundError:
@@ -140,7 +139,7 @@ class Host:
             return str(wrong)
 
     def shown(self, host: str, port: int) -> Shown:
-        """What a listener with TLS shows whoever connects."""
+        """The certificate that a TLS listener presents."""
         return look(Secured("", host, port))
 
     def run(self, command: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ CLEAN, WARNED, LOSES = 0, 1, 2
 
 
 def findings(facts: Facts) -> list[Finding]:
-    """Of all judges; those of the same level in their order."""
+    """The findings of all judges, worst first; those of the same level in their order."""
     found = [
         one for room in (storage, network, processes, system) for one in room.judge(facts)
     ]  # fmt: skip
@@ -17,6 +17,6 @@ def findings(facts: Facts) -> list[Finding]:
 
 
 def code(found: list[Finding]) -> int:
-    """What a script is told."""
+    """The exit code for these findings."""
     levels = {one.level for one in found}
     return LOSES if CRITICAL in levels else WARNED if WARNING in levels else CLEAN

@@ -12,7 +12,7 @@ DEFAULT_PORT: Final = 9092
 
 
 def judge(facts: Facts) -> Iterator[Finding]:
-    """Of ports of this host and of what clients are told."""
+    """Findings about ports of this host and advertised addresses."""
     if not facts.runs:
         taken = [one for one in facts.listening if one.port == DEFAULT_PORT]
         if taken:
@@ -89,7 +89,7 @@ def _where(one: Advertised, sockets: tuple[Listening, ...]) -> Iterator[Finding]
 
 
 def _meet(one: Listening, other: Listening) -> bool:
-    """Whether one name may lead to both: localhost is 127.0.0.1 and ::1."""
+    """True if one name may lead to both: localhost is 127.0.0.1 and ::1."""
     local = one.address.startswith(_LOOPBACK) and other.address.startswith(_LOOPBACK)
     return local or one.any_host or other.any_host
 

@@ -17,7 +17,7 @@ _LEAST_UNIT: Final = 512 * _MIB
 
 
 def judge(facts: Facts) -> Iterator[Finding]:
-    """Of those that run, or of what one that is started here would have."""
+    """Findings about the running processes, or about the limits of one started here."""
     needed = _BESIDE + _EACH * facts.partitions
     for one in facts.processes:
         yield from _open_files(one, needed if one.name.startswith(_OPENS_SEGMENTS) else 0)

@@ -71,7 +71,7 @@ def files_limit(limits: str) -> int:
 
 
 def shared_bytes(maps: str) -> int:
-    """What an appliance's shared memory takes when every page of it is used (/proc/PID/maps)."""
+    """The size of an appliance's shared memory with every page in use (/proc/PID/maps)."""
     found = 0
     for line in maps.splitlines():
         if f"/dev/shm/{_SEGMENTS}" in line:

@@ -30,7 +30,7 @@ class Running:
 
 
 def look(host: Host, data_dir: str) -> tuple[Running | None, str]:
-    """What runs in the folder; None and the reason when it is nothing that can be seen."""
+    """Reads the appliance that runs in the folder; None and the reason when none can be seen."""
     try:
         observer = Observer(data_dir)
     except (NotThere, FileNotFoundError) as why:

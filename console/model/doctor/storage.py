@@ -22,7 +22,7 @@ _MAKE_ROOM: Final = (
 
 
 def judge(facts: Facts) -> Iterator[Finding]:
-    """Of every log folder."""
+    """Findings about every log folder."""
     for one in facts.folders:
         if one.problem:
             yield _offline(one)

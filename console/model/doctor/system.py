@@ -23,7 +23,7 @@ _JUMP_BACK_S: Final = -60.0
 
 
 def judge(facts: Facts) -> Iterator[Finding]:
-    """Of this host, when the appliance is or would be on it."""
+    """Findings about this host, when the appliance is or would be on it."""
     if facts.host is None:
         return
     host = facts.host

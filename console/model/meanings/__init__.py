@@ -1,1 +1,1 @@
-"""What errors and events mean, and what to do: for the pages and `penstock explain`."""
+"""The meanings of errors and events, with remedies: for the pages and `penstock explain`."""

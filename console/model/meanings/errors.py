@@ -1,4 +1,4 @@
-"""What each of Kafka's error codes means to whoever meets it."""
+"""The meaning of each of Kafka's error codes."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""What each event of the log means to whoever reads it, and what to do, by its name."""
+"""The meaning and the remedy of each event of the log, by its name."""
 
 from typing import Final
 

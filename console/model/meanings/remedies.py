@@ -1,4 +1,4 @@
-"""What to do about each of Kafka's error codes and each failure of a command, by its name."""
+"""The remedy of each of Kafka's error codes and each failure of a command, by its name."""
 
 from typing import Final
 

@@ -63,7 +63,7 @@ class Export:
 
     @property
     def cancelled(self) -> bool:
-        """Whether somebody has ended it before it was done."""
+        """True if it was cancelled before it was complete."""
         return self.is_over and self.problem is None and not self._scan.is_done
 
     def cancel(self) -> None:

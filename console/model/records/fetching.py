@@ -57,8 +57,7 @@ def fetch(
 
 
 def _clamp(link: Link, scan: Scan[Any], keys: list[Key]) -> None:
-    """What has expired since it was planned, or while the search stood still, is not waited
-    for."""
+    """Skips records that expired after the plan was made or while the search was paused."""
     from confluent_kafka import TopicPartition
 
     known = bounds(link, [TopicPartition(*key) for key in keys])
@@ -149,8 +148,7 @@ def damaged(failure: Failure, message: Any) -> Failure:
 def planned(
     link: Link, topic: str, seek: str, now_ms: int, *, endless: bool = False
 ) -> dict[Key, Span]:
-    """What a seek means in a topic now. endless: it goes on as long as somebody looks. Raises
-    Failure."""
+    """The spans of a seek in a topic now. endless: it follows new records. Raises Failure."""
     said = parse_seek(seek, now_ms)
     with asking(link):
         found = spans(link, known_partitions(link, [topic], (), said), said)

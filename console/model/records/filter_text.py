@@ -1,4 +1,4 @@
-"""What to keep of records: the grammar of the filter box and of `consume --filter`.
+"""Record filters: the grammar of the filter box and of `consume --filter`.
 
     FILTER := TERM …                      all of them must hold
     TERM   := [!] [FIELD:] TEST           !: it must not hold
@@ -65,7 +65,9 @@ class Null:
 
 @dataclass(slots=True, frozen=True)
 class Compare:
-    """What JSON holds at a path. operator: one of OPERATORS, "" when it must only be there."""
+    """A condition on the JSON at a path. operator: one of OPERATORS, "" when it must only be
+    there.
+    """
 
     path: tuple[Step, ...]
     operator: str = ""
@@ -126,7 +128,7 @@ class _Reader:
         self._at = 0
 
     def at_end(self) -> bool:
-        """Whether nothing but blanks follows."""
+        """True if only blanks follow."""
         self._skip(_BLANK)
         return self._at == len(self._text)
 

@@ -34,7 +34,7 @@ _CHEAP: Final = (Null, Text, Regex, Compare)
 
 
 class Filter:
-    """What records must be. reads_headers: else they need not be handed over."""
+    """A filter of records. reads_headers: whether it needs their headers."""
 
     def __init__(self, text: str = "") -> None:
         """Raises Failure (USAGE) for what is no filter."""
@@ -50,7 +50,7 @@ class Filter:
         self._terms = [_of(one) for one in rest]
 
     def partition(self, number: int) -> bool:
-        """Whether records of this partition are wanted at all."""
+        """True if records of this partition can pass."""
         return all(
             _within(number, one.test) is not one.negated
             for one in self._partitions
@@ -58,11 +58,11 @@ class Filter:
         )
 
     def keeps(self, key: bytes | None, value: bytes | None, headers: Headers) -> bool:
-        """Whether a record is wanted."""
+        """True if the record passes."""
         return all(term(key, value, headers) for term in self._terms) if self._terms else True
 
     def __bool__(self) -> bool:
-        """Whether it keeps anything out, partitions apart."""
+        """True if it filters by anything but partitions."""
         return bool(self._terms)
 
 

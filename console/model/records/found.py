@@ -1,5 +1,6 @@
-"""What is kept of a record that was found: enough for a line of a table. The record itself is read
-again when somebody wants it whole (`one.py`), so a thousand of a megabyte each cost nothing."""
+"""A found record in short: enough for a line of a table. The record itself is read again when it is
+shown whole (`one.py`), so a thousand of a megabyte each cost nothing.
+"""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -38,7 +39,7 @@ class Found:
 
 
 def found(message: Any) -> Found:
-    """Of a message of confluent-kafka."""
+    """Makes a Found of a message of confluent-kafka."""
     kind, timestamp = message.timestamp()
     key, value = message.key(), message.value()
     return Found(

@@ -32,7 +32,7 @@ def loaded(data: bytes) -> Any:
 
 
 def found_at(path: Sequence[Step], value: Any) -> Iterator[Any]:
-    """What lies there: nothing, one value, or more when the path has any element in it."""
+    """Yields the values at a path: several when it has "any element" in it."""
     for n, step in enumerate(path):
         if step is None:
             inner = value.values() if isinstance(value, dict) else value

@@ -92,7 +92,9 @@ def _none(topic: str, partition: int, offset: int, why: str) -> Failure:
 
 
 def _batch(link: Link, topic: str, partition: int, offset: int) -> Batch | None:
-    """What cannot be asked for is not known: this says more of a record and must not fail it."""
+    """The batch of a record; None when it cannot be read, because it is extra detail that must not
+    fail the record.
+    """
     from appliance.base.errors import PeerError
     from appliance.wire.batch_header import HEADER_SIZE, read_header
     from appliance.wire.compression import NAMES

@@ -57,7 +57,7 @@ class Running:
 
     @property
     def is_running(self) -> bool:
-        """Whether it is fetching."""
+        """True while it is fetching."""
         return self.state in (PLANNING, RUNNING)
 
     def start(self) -> None:
@@ -81,24 +81,24 @@ class Running:
         self._over.set()
 
     def go_to_the_end(self) -> None:
-        """Of a tail that has stopped: it goes on with what comes from now on."""
+        """Continues a stopped tail with records that arrive from now on."""
         assert not self.is_running and self.follows
         self.seek, before = "end", self._scan
         self._scan = None
         self._behind = before.positions if before is not None else {}
 
     def take(self) -> list[Found]:
-        """What was found since the last time."""
+        """Returns the records found since the last call."""
         with self._lock:
             taken, self._buffer = list(self._buffer), deque()
         return taken
 
     def looked_at(self) -> dict[Key, Span]:
-        """What was looked at in each partition until now."""
+        """The span examined of each partition until now."""
         return self._scan.looked_at() if self._scan is not None else {}
 
     def spans(self) -> dict[Key, Span]:
-        """What is looked at in each partition in the end; of a tail what was until now."""
+        """The span of each partition to examine in all; of a tail the one examined until now."""
         if self._scan is None or self.follows:
             return self.looked_at()
         return self._scan.spans

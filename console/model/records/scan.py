@@ -46,7 +46,9 @@ class Progress:
 
 
 def headers_of(message: Any) -> list[tuple[str, bytes | None]]:
-    """Of a message of confluent-kafka, which refuses to show any when a name is not UTF-8."""
+    """The headers of a message of confluent-kafka, which refuses to show any when a name is not
+    UTF-8.
+    """
     try:
         return message.headers() or []
     except UnicodeDecodeError:
@@ -120,12 +122,12 @@ class Scan(Generic[T]):
         return {key: one.at for key, one in left.items()}
 
     def wants(self, key: Key) -> bool:
-        """Whether a partition is to be fetched on in this round."""
+        """True if this round is to fetch more of a partition."""
         one = self._parts[key]
         return not one.is_done and one.found != one.quota and not self.is_full
 
     def look(self, messages: Iterable[Any]) -> list[T]:
-        """What is found among messages that have arrived."""
+        """Returns the matches among messages that have arrived."""
         found: list[T] = []
         keeps, everything = self._keep.keeps, not self._keep
         reads_headers, parts = self._keep.reads_headers, self._parts
@@ -165,8 +167,9 @@ class Scan(Generic[T]):
             part.is_done = True
 
     def edges(self, key: Key, low: int, high: int) -> None:
-        """What a partition has now: what lay before `low` and was still to be looked at has
-        expired; a log that was cut, or made anew, may end before where we are."""
+        """Applies the current bounds of a partition: records before `low` have expired, and a log
+        that was truncated or made anew may end before the scan's position.
+        """
         part = self._parts[key]
         if part.at > high:
             self.ended(key, high)
@@ -183,11 +186,11 @@ class Scan(Generic[T]):
 
     @property
     def spans(self) -> dict[Key, Span]:
-        """What is looked at in the end."""
+        """The span of each partition to examine in all."""
         return {key: one.span for key, one in self._parts.items()}
 
     def looked_at(self) -> dict[Key, Span]:
-        """What was looked at of each partition, which may be called from another thread."""
+        """The span examined of each partition; may be called from another thread."""
         return {
             key: Span(one.span.first, one.at)
             for key, one in self._parts.items()

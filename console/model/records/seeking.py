@@ -61,7 +61,7 @@ _ALL: Final = Range()
 
 @dataclass(slots=True, frozen=True)
 class Named:
-    """What is said of partitions: of `low` to `high`, both included."""
+    """The range for partitions `low` to `high`, both included."""
 
     low: int
     high: int
@@ -76,7 +76,7 @@ class Seek:
     named: tuple[Named, ...] = ()
 
     def of(self, partition: int) -> Range | None:
-        """What is said of a partition; None when it is not looked at."""
+        """The range for a partition; None when it is not read."""
         for one in self.named:
             if one.low <= partition <= one.high:
                 return one.range
@@ -84,15 +84,16 @@ class Seek:
 
     @property
     def has_stop(self) -> bool:
-        """Whether it says somewhere where to end."""
+        """True if any range has an end."""
         ranges = [self.rest, *(one.range for one in self.named)]
         return any(one is not None and one.stop is not None for one in ranges)
 
 
 @dataclass(slots=True, frozen=True)
 class Span:
-    """What is looked at in one partition: first <= offset < stop. expired: how many offsets that
-    were asked for lie before the first one that is there."""
+    """The offsets to read of one partition: first <= offset < stop. expired: how many requested
+    offsets lie before the first one that exists.
+    """
 
     first: int
     stop: int
@@ -192,7 +193,7 @@ def places(
 
 
 def spans(link: "Link", partitions: "list[TopicPartition]", seek: Seek) -> dict[Key, Span]:
-    """What to look at, within what is there now. Raises Failure."""
+    """The spans to read, within what exists now. Raises Failure."""
     firsts, stops, known = places(link, partitions, seek)
     return {key: span(first, stops.get(key), known[key]) for key, first in firsts.items()}
 

@@ -29,8 +29,9 @@ class Backups(NamedTuple):
 
 
 def wished(where: str | None, keep: int | None, place: Place) -> Backups | None:
-    """What is to be installed; where nobody says it, as it is installed. Raises Failure for a
-    folder that the service could not see."""
+    """The backup settings to install; unspecified ones stay as installed. Raises Failure for a
+    folder that the service could not see.
+    """
     before = installed(place)
     if where is None and before is None:
         if keep is not None:

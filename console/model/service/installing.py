@@ -41,8 +41,9 @@ def files(
     listens: bool = False,
     backups: Backups | None = None,
 ) -> Iterator[File]:
-    """What installing writes. listens: systemd is to listen for the appliance. backups: are to be
-    taken every night. Raises Failure."""
+    """The files that installing writes. listens: systemd listens for the appliance. backups: taken
+    every night. Raises Failure.
+    """
     if not place.for_user:
         yield File(SYSUSERS, places.shipped("penstock.sysusers"))
     yield File(place.settings, places.shipped("server.properties"), keep=True)
@@ -61,7 +62,7 @@ def files(
 
 
 def units(jobs: bool, listens: bool, backs_up: bool = False) -> list[str]:
-    """What is to run: where systemd listens it does so first."""
+    """The units to start; a socket that systemd listens on comes first."""
     wanted = ((listens, SOCKET), (True, APPLIANCE), (jobs, JOBS), (backs_up, BACKUPS))
     return [name for wished, name in wanted if wished]
 
@@ -164,8 +165,9 @@ def _is_there(file: File) -> bool:
 
 
 def _made_way(place: Place) -> bool:
-    """Whether the appliance that ran there is another one now; False where none runs that could be.
-    Raises Failure: the new one would not start, or did not."""
+    """True if a new appliance has replaced the running one; False where none runs that could be
+    replaced. Raises Failure: the new one would not start, or did not.
+    """
     try:
         restart(str(place.data))
     except Failure as why:

@@ -68,7 +68,7 @@ def _address(one: Endpoint) -> str:
 
 
 def _is_here(host: str) -> bool:
-    """Whether the host has this loopback address."""
+    """True if the host has this loopback address."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_STREAM) as one:

@@ -73,7 +73,7 @@ def program() -> tuple[str, ...]:
 
 
 def parts() -> tuple[Path, ...]:
-    """What the service must be able to read: interpreter, environment, this program."""
+    """Paths that the service must be able to read: interpreter, environment, this program."""
     here = Path(__file__).resolve().parents[3]
     return (Path(sys.executable), Path(sys.executable).resolve(), Path(sys.prefix), here)
 

@@ -17,7 +17,7 @@ class Systemd:
         self._scope = ("--user",) if for_user else ()
 
     def ctl(self, *words: str, must: bool = True) -> str:
-        """What `systemctl WORDS` prints. Raises Failure when it fails and must not."""
+        """The output of `systemctl WORDS`. Raises Failure when it fails and must not."""
         return _run("systemctl", (*self._scope, *words), must)
 
     def sysusers(self, path: str) -> None:
@@ -37,7 +37,7 @@ class Systemd:
         return _run("journalctl", words, False).strip()
 
     def properties(self, unit: str, names: tuple[str, ...]) -> dict[str, str]:
-        """What it knows of a unit, installed or not."""
+        """The properties of a unit, installed or not."""
         said = self.ctl("show", unit, f"--property={','.join(names)}")
         known = dict(line.split("=", 1) for line in said.splitlines() if "=" in line)
         return {name: known.get(name, "") for name in names}
