@@ -69,7 +69,7 @@ class Secrets:
         self._keys.clear()
 
     def setting(self, key: str, value: str | None, resource_type: int = BROKER) -> str | None:
-        """The value of a setting as shown. Undeclared ones, which have no effect, are blanked too."""
+        """The value of a setting as shown. Undeclared ones, without effect, are blanked too."""
         if value is None:
             return None
         declared = definition(resource_type, key)
