@@ -293,7 +293,7 @@ def _report(failure: Failure) -> None:
 
 
 def _is_journal() -> bool:
-    """Whether stderr goes to the journal."""
+    """True if stderr goes to the journal."""
     if "JOURNAL_STREAM" not in os.environ:
         return False
     from appliance.shell.log import is_journal

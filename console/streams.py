@@ -34,7 +34,7 @@ class OutputFailed(Exception):
 
 
 class ReaderGone(OutputFailed):
-    """Nobody reads stdout any more."""
+    """Raised when the reader of stdout is gone."""
 
 
 class _Outlet(io.FileIO):

@@ -91,13 +91,14 @@ def _demo(stack: ExitStack) -> tuple[Link, str | None]:
 
 
 def _end(number: int, _: FrameType | None) -> None:
-    """What was started ends as by q."""
+    """A signal ends the console as `q` does."""
     raise SystemExit(128 + number)
 
 
 def _offer(stack: ExitStack, link: Link) -> None:
-    """Nobody answers where everybody looks first: start an appliance there, if somebody wants
-    that. It outlives the console."""
+    """Offers to start an appliance when none answers at the default address. It outlives the
+    console.
+    """
     from console.flags.confirm import asked
     from console.model.data_folder import DEFAULT_DATA
     from console.model.failure import Failure

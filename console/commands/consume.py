@@ -134,7 +134,7 @@ def command(
 
 
 class _Unread:
-    """What a decoder that was asked for did not fit: how many, and the first."""
+    """Records that the chosen decoder did not fit: how many, and the first."""
 
     def __init__(self) -> None:
         self.count = 0

@@ -78,7 +78,7 @@ def _look(host: Host, data: str | None, bootstrap: str | None) -> Facts:
 
 
 def _fixed(host: Host, found: list[Finding], *, yes: bool) -> bool:
-    """Whether anything was done."""
+    """Applies the allowed remedies; True if any was applied."""
 
     def allowed(one: Finding) -> bool:
         return yes or asked(

@@ -38,7 +38,7 @@ class _Look:
         self.seen = self._told("since the start")
 
     def again(self) -> None:
-        """What happened since the look before. Raises Failure: the appliance has ended."""
+        """Reads the figures since the last call. Raises Failure: the appliance has ended."""
         self._meter.look()
         now_s = time.monotonic()
         span_s, self._began_s = now_s - self._began_s, now_s

@@ -54,7 +54,7 @@ def asked(question: str) -> bool:
 
 
 def at_terminal() -> bool:
-    """Whether there is somebody who can be asked."""
+    """True if a person can be asked: stdin and stderr are a terminal."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 

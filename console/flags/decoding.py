@@ -59,7 +59,9 @@ def decoded(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _given(decode: str, decode_key: str, schema: str | None, message: str) -> dict[str, Choice]:
-    """What holds by part. The file is read now, so that a mistake in it is told at once."""
+    """The chosen decoders by part. Reads the schema file now, so that a mistake in it shows at
+    once.
+    """
     chosen = {VALUE: decode, KEY: decode_key}
     if not schema:
         return {part: Choice(name) for part, name in chosen.items()}

@@ -46,6 +46,6 @@ def told(found: Folder) -> str:
 
 
 def profile_named() -> str | None:
-    """Of --profile."""
+    """The value of --profile."""
     named: str | None = click.get_current_context().find_root().params.get("profile")
     return named

@@ -281,7 +281,7 @@ CHANGES: Final = {
 
 
 def works(scope: str, kind: str) -> bool:
-    """Whether the actions of a scope can be done at a kind of place."""
+    """True if the actions of a scope can be done at a kind of place."""
     home = KINDS.get(scope)
     return home is None or kind == home or kind in _ALSO.get(scope, ())
 
@@ -307,7 +307,7 @@ def shown(key: str) -> str:
 
 
 def grammar() -> str:
-    """What letters mean everywhere, as docs/console.md has it."""
+    """The meaning of letters in all views, as docs/console.md has it."""
     return ", ".join(f"`{key}` {does}" for key, does in VERBS.items())
 
 

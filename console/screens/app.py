@@ -157,7 +157,7 @@ class ConsoleApp(App[None]):
 
     @property
     def view(self) -> View:
-        """What is seen there."""
+        """The view of the current place."""
         return self._shown[self.here]
 
     def compose(self) -> ComposeResult:
@@ -184,7 +184,7 @@ class ConsoleApp(App[None]):
     # Sources ------------------------------------------------------------------------------------
 
     async def on_event(self, event: events.Event) -> None:
-        """Nobody computes while a key is answered."""
+        """Holds background work back while a key is handled."""
         if isinstance(event, events.Key):
             self.world.hush.begin()
             self.call_after_refresh(self.world.hush.end)
@@ -234,7 +234,7 @@ class ConsoleApp(App[None]):
         self._frame(time.monotonic())
 
     def _frame(self, now: float) -> None:
-        """What stands around the view."""
+        """Paints the title and the lines around the view."""
         link, cluster = self.world.link, self.world.cluster.shown
         name = cluster.value.id if cluster.value is not None else ""
         self._ground.query_one("#title", Words).say(
@@ -354,7 +354,9 @@ class ConsoleApp(App[None]):
     # What is typed ------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """What is typed into the prompt opens no other one; beside a dialog one can only leave."""
+        """Disables actions: the prompt's own while one is typed into, and all but leaving beside a
+        dialog.
+        """
         if action in ("jump", "filter") and isinstance(self.focused, Input):
             return False
         if action in _OURS and len(self.screen_stack) > 1 and action != "quit":
@@ -423,8 +425,9 @@ class ConsoleApp(App[None]):
             )
 
     async def act(self, action: Action) -> None:
-        """What the palette offers: at the list that it belongs to; of one thing where somebody is
-        at one, else it is said where it works."""
+        """Runs an action of the palette: at the list that it belongs to; on one thing where the
+        place has one, else tells where it works.
+        """
         kind = KINDS.get(action.scope)
         if kind is None:
             await self.run_action(action.call)
@@ -475,8 +478,9 @@ class ConsoleApp(App[None]):
 
 
 def _is_not_local(answer: object) -> bool:
-    """Nothing has failed: what is not on this host cannot be read, and a sentence says so where it
-    would stand."""
+    """True if the failure only means that the data is not on this host: its place shows a sentence
+    instead.
+    """
     return isinstance(answer, Failure) and answer.name == NOT_LOCAL
 
 

@@ -97,7 +97,7 @@ class ClientsView(View):
                 self.post_message(self.Go(Place(QUOTA, who.text)))
 
     def _pushing(self, facts: Facts) -> tuple[Pushing, ...]:
-        """Who pushes of the client under the cursor: one id may be that of several."""
+        """The pushing instances of the client under the cursor: several may have one id."""
         key = self.query_one("#clients", Rows).key
         for one in facts.clients:
             if one.key == key:
@@ -109,7 +109,7 @@ class ClientsView(View):
         return ()
 
     def _say(self, pushing: tuple[Pushing, ...]) -> None:
-        """What these said last; without one there is nothing to see."""
+        """Shows the last metrics of these; hides the table without any."""
         about, rows = self.query_one("#pushing", Words), self.query_one("#pushed", Rows)
         about.display = rows.display = bool(pushing)
         if not pushing:
@@ -157,7 +157,7 @@ def throttled(one: Connection) -> str:
 
 
 def _said(pushing: tuple[Pushing, ...]) -> str:
-    """Who pushed how much, and how long ago."""
+    """A line on the number of pushed metrics and the time of the last push."""
     last = pushing[0].client
     numbers = sum(one.client.metrics for one in pushing)
     ago = min(one.client.pushed_s for one in pushing)

@@ -163,7 +163,7 @@ class GroupView(View):
         self.propose(group_changes.delete(self.place.name))
 
     def action_forget(self) -> None:
-        """What it committed of the topic under the cursor."""
+        """Proposes to delete the committed offsets of the topic under the cursor."""
         key = self.query_one("#positions", Rows).key
         if key is None:
             self.notify("it has committed nothing that could be deleted", markup=False)

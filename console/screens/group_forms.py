@@ -1,4 +1,4 @@
-"""What is asked before a group's offsets are moved."""
+"""The forms for moving a group's offsets."""
 
 from collections.abc import Sequence
 from typing import Final

@@ -92,7 +92,7 @@ class JobView(JobActions):
         self.query_one(Rows).action_end(self._follows)
 
     def on_rows_moved(self, event: Rows.Moved) -> None:
-        """Who goes up reads; who goes to the end follows."""
+        """Stops following when the cursor moves up; follows again at the end."""
         event.stop()
         if self._text != ERROR:
             self._follows = self.query_one(Rows).key == next(reversed(self._lines), None)
@@ -132,8 +132,9 @@ class JobView(JobActions):
         self._head()
 
     def _head(self) -> None:
-        """What is shown, whether it is followed; and the line under the cursor where it is too long
-        for one."""
+        """The head: the shown text, whether it is followed, and the line under the cursor where it
+        is too long for its row.
+        """
         rows, told = self.query_one(Rows), "follows"
         if self._text == ERROR:
             told = "the cause first"

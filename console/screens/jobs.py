@@ -44,7 +44,7 @@ NONE_YET: Final = "no job yet: penstock job add FILE makes one (docs/jobs.md)"
 
 
 class JobActions(View):
-    """What can be done with one job, in the list and at its own place."""
+    """The actions on one job, in the list and at its own place."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(A_JOB)
 
@@ -54,7 +54,7 @@ class JobActions(View):
         return self.query_one(Rows).key
 
     def action_job_preview(self) -> None:
-        """What it would derive."""
+        """Opens the preview of the job."""
         if self.chosen is not None:
             self.post_message(self.Go(Place(PREVIEW, self.chosen)))
 
@@ -151,7 +151,7 @@ def told(seen: Jobs, shown: int, typed: str = "") -> list[Part]:
 
 
 def about_job(one: Status) -> list[Part]:
-    """What it reads and writes; before that what is wrong with it, the cause first."""
+    """The inputs and outputs of a job, after its failure, the cause first."""
     parts: list[Part] = []
     if one.cause:
         parts += [(f"! {one.cause[:_MOST]}\n", INKS["bad" if one.sick else "warn"])]

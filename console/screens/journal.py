@@ -1,5 +1,6 @@
-"""What the console itself did: what it asked, how often, how long it took and what went wrong. The
-same request again is the same line, so the log of a day is short."""
+"""The console's own log of requests: how many, their time and their failures. The same request
+again is the same line, so the log of a day is short.
+"""
 
 from dataclasses import dataclass, replace
 from typing import Final

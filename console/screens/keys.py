@@ -30,7 +30,7 @@ class Shown(NamedTuple):
 
 
 class Keys(Widget):
-    """What can be pressed here; a click does the same."""
+    """The line of keys for the current view; a click presses one."""
 
     ALLOW_SELECT = False
     COMPONENT_CLASSES: ClassVar[set[str]] = {"keys--key", "keys--words", "keys--under"}
@@ -97,11 +97,11 @@ class Keys(Widget):
         return text
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """What a click would press."""
+        """Underlines the key that a click would press."""
         self._point(self._at(event.x))
 
     def on_leave(self) -> None:
-        """Nothing."""
+        """Removes the underline."""
         self._point(-1)
 
     def _point(self, at: int) -> None:

@@ -58,8 +58,9 @@ _READ: Final = {
 
 
 def line(place: Place, bootstrap: str, data_dir: str, jobs: str = "") -> str:
-    """What to type. data_dir: of the appliance when it is one of this host, else ""; jobs: its jobs
-    folder, likewise."""
+    """The command line for a place. data_dir: of the appliance when it is one of this host, else
+    ""; jobs: its jobs folder, likewise.
+    """
     if place.kind in _READ and data_dir:
         return reading(_READ[place.kind], data_dir)
     if place.kind == CLIENTS:

@@ -47,8 +47,9 @@ _INKS: Final = {"error": "bad", "warning": "warn", "info": "dim"}
 
 
 class LogView(View):
-    """Who goes up reads, who is at the end follows. Enter leads to the topic or the group that an
-    event is about; a command line under the cursor can be copied."""
+    """The event log, which follows while the cursor is at its end. Enter leads to the topic or the
+    group of an event; a command line under the cursor can be copied.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(IN_LOG)
     DEFAULT_CSS = """
@@ -206,14 +207,14 @@ class LogView(View):
         return (*parts, _other(ASKED))
 
     def _chosen(self) -> Entry | None:
-        """What is under the cursor where this console did it."""
+        """The entry under the cursor where this console did it."""
         key = self.query_one(Rows).key or ""
         if self._which == HAPPENED:
             key = key.removeprefix(_MINE) if key.startswith(_MINE) else ""
         return self._journal.entries.get(key)
 
     def _about(self) -> None:
-        """What is under the cursor, whole as far as there is room."""
+        """Shows the entry under the cursor in full, as far as there is room."""
         about, mine = self.query_one("#about", Words), self._chosen()
         one = self._found.get(self.query_one(Rows).key or "") if self._which == HAPPENED else None
         if mine is not None:
@@ -257,7 +258,7 @@ def _fields(one: Event) -> list[Part]:
 
 
 def _is_told(one: Entry) -> bool:
-    """Whether it stands among what happened: not what is merely asked again and again."""
+    """True if the entry belongs to the events: a change or a failure, not a repeated request."""
     return one.is_change or bool(one.problem)
 
 
@@ -312,7 +313,7 @@ def _asked_cells(one: Entry) -> tuple[Cell, ...]:
 
 
 def _text(one: Entry) -> str:
-    """What a filter looks at."""
+    """The text that a filter searches."""
     return f"{one.what} {one.line} {one.problem} {'changed' if one.is_change else ''}"
 
 

@@ -121,7 +121,7 @@ class NodesView(View):
         self.post_message(self.Go(Place(TOPIC, event.key.split(" ")[0])))
 
     def action_cancel(self) -> None:
-        """What moves of the topic under the cursor."""
+        """Proposes to cancel the reassignments of the topic under the cursor."""
         key = self.query_one("#moves", Rows).key
         if key is None:
             self.notify("nothing moves", markup=False)
@@ -176,7 +176,7 @@ class NodesView(View):
 
 
 def _summary(seen: ClusterSeen) -> list[Part]:
-    """Who leads the metadata; what of the partitions is not as it should be."""
+    """The leader of the metadata quorum, and partitions that are not healthy."""
     quorum, health = seen.nodes.quorum, seen.health
     parts: list[Part] = [("Metadata ", "bold")]
     if quorum.leader is None:
@@ -202,7 +202,7 @@ def _summary(seen: ClusterSeen) -> list[Part]:
 
 
 def _spare(seen: ClusterSeen) -> str:
-    """What the voters that are away mean, "" while all are there."""
+    """The effect of dead voters, "" while all run."""
     voters = seen.nodes.quorum.voters
     away = sum(not seen.nodes.all[one].lives for one in voters)
     spare = len(voters) - away - (len(voters) // 2 + 1)
@@ -212,7 +212,7 @@ def _spare(seen: ClusterSeen) -> str:
 
 
 def _count(seen: ClusterSeen, node: Node, facts: Facts | None) -> Count | None:
-    """Of a broker alone what it counts itself."""
+    """The replica counts of a node; of a single broker from its own figures."""
     if seen.several:
         return seen.counts.get(node.id, Count()) if node.address else None
     if facts is None:

@@ -20,7 +20,9 @@ _BREATH: Final = 100
 
 
 class Everything(Provider):
-    """What it finds is drawn as it is: a name with brackets in it is no markup."""
+    """Search over everything, with names drawn as they are: a name with brackets in it is no
+    markup.
+    """
 
     async def discover(self) -> Hits:
         """The actions."""

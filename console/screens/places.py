@@ -64,7 +64,7 @@ class Place:
 
     @property
     def needs_name(self) -> bool:
-        """Whether it is one of several of its kind."""
+        """True if it is one of several of its kind."""
         return self.kind in (*_OF.values(), *_OF_TOPIC, RECORD)
 
     @property
@@ -130,8 +130,9 @@ class NoPlace(ValueError):
 
 
 def jump(text: str) -> Place:
-    """What is typed behind `:`: `topics`, `t`, `topic orders`, `groups`, `g billing` … Where a name
-    follows, the one thing of that name is meant. Raises NoPlace."""
+    """Parses text behind `:`: `topics`, `t`, `topic orders`, `groups`, `g billing` … With a name it
+    means the one thing of that name. Raises NoPlace.
+    """
     word, _, name = text.strip().partition(" ")
     name = name.strip()
     if word == PREVIEW and name:
@@ -175,8 +176,9 @@ FUZZY: Final = "-f "
 
 
 def keeps(filter_text: str, name: str) -> bool:
-    """Whether a name passes what was typed behind `/`: all of its words are in it, whatever the
-    case; a word that begins with `!` must not be. Behind `-f ` its letters are, in that order."""
+    """True if a name passes the text behind `/`: all of its words are in it, whatever the case; a
+    word that begins with `!` must not be. Behind `-f ` its letters are, in that order.
+    """
     if not filter_text:
         return True
     low = name.lower()

@@ -55,7 +55,7 @@ class Prompt(Horizontal):
 
     @property
     def is_open(self) -> bool:
-        """Whether something is being typed."""
+        """True while text is being typed."""
         return bool(self.kind)
 
     def open(self, kind: str, text: str = "") -> None:

@@ -57,7 +57,7 @@ class QuotaView(View):
         yield Words(name="about")
 
     def on_mount(self) -> None:
-        """Nothing is known yet."""
+        """Starts without rules."""
         self._rules: dict[str, list[Rule]] = {}
 
     def paint(self) -> None:
@@ -114,7 +114,7 @@ class QuotaView(View):
 
     @property
     def entity(self) -> Entity | None:
-        """Whose rule is under the cursor, None where there is none."""
+        """The entity of the rule under the cursor, None where there is none."""
         rules = self._rules.get(self.query_one("#order", Rows).key or "")
         return rules[0].entity if rules else None
 

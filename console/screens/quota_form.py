@@ -1,4 +1,4 @@
-"""What is typed to set quotas: whose they are, and how much of each."""
+"""The form for quotas: their entity, and the value of each kind."""
 
 from collections.abc import Mapping
 from functools import partial

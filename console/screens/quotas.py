@@ -64,7 +64,7 @@ class QuotasView(View):
         yield Words(name="about")
 
     def on_mount(self) -> None:
-        """Nothing is known yet."""
+        """Starts without rules or usage."""
         self._rules: dict[str, tuple[Entity, str]] = {}
         self._live: dict[str, Usage] = {}
 
@@ -178,7 +178,7 @@ class QuotasView(View):
         )  # fmt: skip
 
     def _about(self) -> None:
-        """What there is no room for in the row under the cursor."""
+        """Shows the details of the row under the cursor."""
         live, seen = self.query_one("#live", Rows), self.world.quotas.shown.value
         one = self._live.get(live.key or "") if live.has_focus else None
         told = ""

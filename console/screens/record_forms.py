@@ -1,4 +1,4 @@
-"""What is typed for a record: a new one, one that is edited and sent again, a tombstone."""
+"""The forms for a record: a new one, an edited copy, a tombstone."""
 
 from functools import partial
 from typing import Final

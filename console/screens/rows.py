@@ -45,7 +45,7 @@ class Column:
     below_width: int = 1 << 30
 
     def fits(self, width: int) -> bool:
-        """Whether it is shown in a table so wide."""
+        """True if it is shown in a table of this width."""
         return self.from_width <= width < self.below_width
 
 
@@ -133,7 +133,7 @@ class Rows(ScrollView, can_focus=True):
 
     @property
     def key(self) -> str | None:
-        """Of the row under the cursor, None when there is no row."""
+        """The key of the row under the cursor, None when there is no row."""
         return self._keys[self._cursor] if self._cursor < len(self._keys) else None
 
     @property
@@ -148,7 +148,7 @@ class Rows(ScrollView, can_focus=True):
 
     @property
     def at_end(self) -> bool:
-        """Whether the cursor is on the last row; so where there is none."""
+        """True if the cursor is on the last row, or there is none."""
         return self._cursor >= len(self._keys) - 1
 
     def _order(self) -> None:
@@ -314,7 +314,7 @@ def fitting(columns: Sequence[Column], width: int) -> list[int]:
 
 
 def _left(shown: Sequence[Column], width: int) -> int:
-    """What the column without a width of its own may have."""
+    """The width left for the column without a width of its own."""
     return width - sum(one.width for one in shown) - _GAP * (len(shown) - 1)
 
 

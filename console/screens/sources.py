@@ -63,11 +63,11 @@ class Source(Generic[T]):
 
     @property
     def in_flight(self) -> bool:
-        """Whether it is being asked."""
+        """True while a request is under way."""
         return self._began_s is not None
 
     def due(self, now_s: float) -> bool:
-        """Whether it is time to ask."""
+        """True if it is time for the next request."""
         return not self.in_flight and now_s >= self._due_s
 
     def want(self) -> None:
@@ -81,7 +81,7 @@ class Source(Generic[T]):
         self._due_s = float("inf")
 
     def ended(self, now_s: float, answer: T | Failure) -> None:
-        """What came of the request."""
+        """Takes the result of the request."""
         assert self._began_s is not None, "nothing was asked"
         self.took_s = now_s - self._began_s
         self._began_s = None
@@ -108,7 +108,7 @@ class Hush:
         self._free.clear()
 
     def end(self) -> None:
-        """What it did is seen."""
+        """Resumes background work: the effect of the key is shown."""
         self._free.set()
 
     def breathe(self) -> None:
@@ -131,7 +131,9 @@ def run(source: Source[Any], hand_over: Callable[[Source[Any], Any], object]) ->
 
 
 def answered(name: str, ask: Callable[[], T]) -> T | Failure:
-    """What comes of asking, in this thread: nothing is raised. name: of what is asked."""
+    """The result of a request made in this thread, or its Failure: it raises nothing. name: of the
+    source.
+    """
     try:
         return ask()
     except Failure as failure:

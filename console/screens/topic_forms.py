@@ -1,4 +1,4 @@
-"""What is typed for changes of topics, and what is proposed by it."""
+"""The forms for changes of topics, and the changes they propose."""
 
 import re
 from functools import partial
@@ -181,7 +181,7 @@ def edit_settings(name: str, settings: list[Setting]) -> Form:
 
 
 def meaning(one: Setting) -> str:
-    """What a setting is for, as one paragraph."""
+    """The description of a setting, as one paragraph."""
     doc = one.doc or "What it is for is not told over SASL."
     return " ".join(_TAG.sub("", doc).split())
 

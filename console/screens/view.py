@@ -1,4 +1,4 @@
-"""What all views share: a place, the world they read, and being painted when it has changed."""
+"""The base of all views: a place, the world they read, and painting after a change."""
 
 from typing import TYPE_CHECKING, ClassVar, Final, cast
 
@@ -78,7 +78,7 @@ class View(Vertical):
         return None
 
     def waiting(self) -> str:
-        """What stands where nothing is known yet."""
+        """The text shown before anything is known."""
         source = self.world.main(self.place)
         failure = source.shown.failure or self.world.cluster.shown.failure
         return failure.message if failure is not None else "asking …"

@@ -143,7 +143,7 @@ class World:
 
     @property
     def data_dir(self) -> str:
-        """Of the appliance, when it is one of this host; "" else."""
+        """The folder of the appliance, when it is one of this host; "" else."""
         facts = self.facts.shown.value
         return facts.data_dir if facts is not None else ""
 
@@ -182,7 +182,7 @@ class World:
         return found
 
     def _of_nodes(self, here: Place) -> list[Source[Any]]:
-        """What is wrong in a cluster is said wherever somebody is. Who wants SASL is not asked."""
+        """The sources about nodes, read at every place of a cluster. Skipped over SASL."""
         seen = self.nodes.shown.value
         if here.kind == NODES:
             return [self.nodes, self.disks, self.versions] if seen is not None else [self.nodes]
@@ -236,8 +236,9 @@ class World:
         return self.facts if here.kind == CLIENTS else self.cluster
 
     def detail(self, here: Place) -> Source[Any]:
-        """Of one topic, group or job. The last few are kept, so that going back shows something at
-        once."""
+        """The source of one topic, group or job. The last few are kept, so that going back shows
+        something at once.
+        """
         source = self._details.pop(here, None)
         if source is None:
             ask = self._asks[here.kind]
@@ -271,7 +272,7 @@ class World:
         self._patient.forget()
 
     def is_large(self, source: Source[Any]) -> bool:
-        """Whether it tells of everything that there is, and keeps it."""
+        """True if the source lists everything and is kept."""
         return source in (self.facts, self.topics, self.groups)
 
     def close(self) -> None:
@@ -292,12 +293,12 @@ class World:
 
     @property
     def _knows_topics(self) -> bool:
-        """What topics there are was told: `names` is not empty only because nobody has asked."""
+        """True once the topics are known: `names` may be empty before."""
         return (self.topics if self.is_foreign else self.facts).shown.value is not None
 
     @property
     def _asks(self) -> dict[str, Callable[[str], Any]]:
-        """What is asked of one thing, by its kind."""
+        """The request for the details of one thing, by its kind."""
         return {
             TOPIC: self._topic, GROUP: self._group, JOB: self._job, PREVIEW: self._preview,
             RECORD: self._record,
@@ -346,7 +347,7 @@ class World:
     def _local(
         self, name: str, line: str | Callable[[], str], look: Callable[[str], T]
     ) -> Source[T]:
-        """What is read from an appliance's folder, or by way of it. look: is given the folder."""
+        """A source read from an appliance's folder. look: is given the folder."""
         asked = self._asking(lambda _: look(self.data_dir))
         return Source(name, line, asked, every_s=1, retry_s=2)
 
@@ -360,7 +361,7 @@ class World:
         return oldest_ms([one.path for one in folders if not one.problem], wanted)
 
     def _of_each_node(self) -> tuple[Source[dict[int, Disks]], Source[Told]]:
-        """What each of them is asked for itself."""
+        """The sources that ask each node."""
         return (
             Source("disks of nodes", "", self._asking(self._disks), every_s=10, retry_s=5),
             Source("versions of nodes", "", self._asking(self._versions), every_s=3, retry_s=5),

@@ -32,7 +32,9 @@ def short(number: float | None) -> str:
 
 
 def in_bytes(number: float | None) -> str:
-    """Of 0 and more, decimal, as disks and networks are sold: 0 B, 12.3 MB; `-` for None."""
+    """Formats a number of bytes in decimal units, as disks and networks are sold: 0 B, 12.3 MB; `-`
+    for None.
+    """
     if number is None:
         return NOT_KNOWN
     if number < 999.5:

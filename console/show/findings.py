@@ -1,4 +1,4 @@
-"""What a doctor found, for a person and as rows."""
+"""Formats the doctor's findings for a person and as rows."""
 
 from collections.abc import Sequence
 

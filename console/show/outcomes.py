@@ -1,4 +1,4 @@
-"""What became of each of several things: topics or groups that were made or deleted."""
+"""Formats the outcome of each of several things: topics or groups that were made or deleted."""
 
 from collections.abc import Mapping
 

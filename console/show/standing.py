@@ -28,7 +28,7 @@ _LABEL: Final = 11
 
 
 def lines(one: Standing, version: str) -> list[str]:
-    """What a person sees; control characters are escaped."""
+    """Formats the status for a person; control characters are escaped."""
     parts: list[tuple[str, Sequence[str]]] = [
         ("", _head(one, version)),
         ("cluster", [_cluster(one.cluster)] if one.cluster else []),

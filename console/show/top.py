@@ -1,4 +1,4 @@
-"""What goes through an appliance just now, as lines that are drawn again and again: by topic, by
+"""Formats the current traffic of an appliance as lines that are drawn again and again: by topic, by
 client or by process, sorted by any column. Pure: keys and values come in, a view and lines go out.
 """
 
@@ -92,7 +92,7 @@ def _waits(one: Connection) -> str:
 
 @dataclass(slots=True, frozen=True)
 class View:
-    """What somebody looks at: a kind, sorted by one of its columns, by the first one at first."""
+    """The chosen table: a kind, sorted by one of its columns, by the first one at first."""
 
     kind: str = TOPICS
     column: int = 0

@@ -1,4 +1,4 @@
-"""What quotas would have done, in sentences, the worst first."""
+"""Formats the effect of quotas in sentences, the worst first."""
 
 from collections.abc import Collection, Sequence
 from typing import Final
@@ -16,8 +16,9 @@ _NAMED: Final = 5
 
 
 def what_if(link: Link, before: Quotas, entity: Entity, changes: Changes) -> tuple[str, ...]:
-    """What the change would have done to the clients of an appliance of this host in the last ten
-    minutes; why that is not known elsewhere."""
+    """The effect of the change on the clients of an appliance of this host in the last ten minutes;
+    elsewhere the reason why it is unknown.
+    """
     told = sentences((), changes, 0)
     if any(kind in KINDS for kind in changes):
         try:

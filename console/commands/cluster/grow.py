@@ -63,8 +63,9 @@ def command(link: Link, replicas: int, yes: bool, dry_run: bool, output: str) ->
 
 @dataclass(slots=True, frozen=True)
 class _Rules:
-    """What is to hold for the cluster besides. defaults: settings for all nodes. eligible: whether
-    eligible leader replicas begin to be kept."""
+    """Further rules for the cluster. defaults: settings for all nodes. eligible: whether eligible
+    leader replicas begin to be kept.
+    """
 
     replicas: int
     defaults: dict[str, str]

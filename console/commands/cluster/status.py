@@ -54,7 +54,7 @@ def command(link: Link, output: str) -> int:
 
 
 def _remarks(found: Nodes, every: list[Partition]) -> list[str]:
-    """What is no harm yet: a cluster that was one appliance has topics of that time."""
+    """Remarks without harm: a cluster grown from one appliance has topics of that time."""
     if len(found.brokers) == 1:
         return []
     topics = {one.topic for one in every if len(one.replicas) == 1}
@@ -65,7 +65,7 @@ def _remarks(found: Nodes, every: list[Partition]) -> list[str]:
 
 
 def _wrong(found: Nodes, health: Health) -> list[str]:
-    """What is degraded, each in a few words."""
+    """Everything that is degraded, each in a few words."""
     down = [one for one in found.all.values() if not one.lives]
     wrong = [f"node {one.id} is {one.state}" for one in down]
     if found.quorum.leader is None:

@@ -45,7 +45,7 @@ def lint(file: str, strict: bool, output: str) -> int:
 
 
 def _of_certificates(config: "BrokerConfig") -> list[Row]:
-    """What a start would say of them, as files are now."""
+    """Rows for the certificates as a start would see their files now."""
     from appliance.base.clock import clock_here
     from appliance.base.errors import ConfigError
     from appliance.certificates.checking import check

@@ -166,7 +166,7 @@ def _tables(
     where: tuple[str, list[str]],
     how: running.Started,
 ) -> None:
-    """What only a running appliance has."""
+    """Adds the tables that only a running appliance has."""
     data, folders = where
     table: dict[str, tuple[str, Callable[[Observer], object]]] = {
         "processes.json": ("processes, restarts", running.processes),
@@ -182,6 +182,6 @@ def _tables(
 
 
 def _cluster(made: Bundle, link: Link) -> None:
-    """What the broker of the Link says of the nodes."""
+    """Adds the nodes as the Link's broker reports them."""
     link.timeout_s = min(link.timeout_s, _PATIENCE_S)
     made.add("cluster.json", f"the nodes, as {link.bootstrap} told", lambda: asdict(look(link)))

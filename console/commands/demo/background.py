@@ -37,7 +37,7 @@ class Background:
 
     @property
     def bootstrap(self) -> str:
-        """Of the appliance."""
+        """The bootstrap address of the appliance."""
         return self._appliance.bootstrap
 
     @property

@@ -152,7 +152,9 @@ class Derivation:
         return _STARTS
 
     def _see(self, view: JobView, state: dict[str, Any]) -> None:
-        """What the runner and the derived topic say of a job. Raises Failure when it failed."""
+        """Takes a job's state from the runner and the derived topic. Raises Failure when it
+        failed.
+        """
         told = state.get("progress") or {}
         view.state = state.get("state", view.state)
         view.cause = state.get("cause") or ""
@@ -197,7 +199,7 @@ class Derivation:
             raise Failure(problem, hint, code=UNREACHABLE, name="_TIMED_OUT")
 
     def _derived(self) -> bool:
-        """Whether every topic holds what it must."""
+        """True if every topic holds the expected figures."""
         if not self._expected:
             return False
         found = self._watch.found

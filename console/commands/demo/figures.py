@@ -1,6 +1,6 @@
-"""What the jobs derive, as figures that can be compared: once from the records of the derived
-topics (`Found`), once from the CSV files by plain Python (`expected`). The two share no code but
-the list of topics, so that a mistake in one shows.
+"""Comparable figures of the derived rows: once from the records of the derived topics (`Found`),
+once from the CSV files by plain Python (`expected`). The two share no code but the list of topics,
+so that a mistake in one shows.
 
 A figure is a key with a value. For a topic of rows that change the latest row of each key counts;
 for a topic of rows that are final each row counts, so one too many shows as well as one too few.

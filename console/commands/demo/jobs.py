@@ -87,13 +87,13 @@ class Jobs:
             )  # fmt: skip
 
     def command(self) -> list[str]:
-        """What `start` runs."""
+        """The command that `start` runs."""
         words = ["job", "serve", "--jobs", str(self.folder.path), "-b", self._bootstrap]
         return [*OURSELVES, *words]
 
     @property
     def pid(self) -> int:
-        """Of the runner."""
+        """The process id of the runner."""
         assert self._process is not None
         return self._process.pid
 

@@ -1,4 +1,4 @@
-"""What the demo says last: where the time went, and what to try next."""
+"""The end of the demo: where the time went, and what to try next."""
 
 import os
 from collections.abc import Mapping

@@ -1,5 +1,5 @@
-"""What a person sees of the demo: on a terminal a picture that moves, elsewhere a line every few
-seconds. Narration goes to stderr. The command says what happened (`View`), this file how it looks.
+"""The display of the demo: a moving picture on a terminal, elsewhere a line every few seconds.
+Narration goes to stderr. The command says what happened (`View`), this file how it looks.
 """
 
 import shutil

@@ -96,8 +96,9 @@ def _moved(
     yes: bool,
     output: str,
 ) -> list[Move]:
-    """What was done: a plan that does not hold any more when somebody said yes to it is shown and
-    asked for again."""
+    """Moves the offsets; returns the moves. A plan that no longer holds when it is confirmed is
+    shown and confirmed again.
+    """
     while True:
         if not yes:
             _ask(name, rows_of(moves), output)

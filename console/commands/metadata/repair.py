@@ -87,7 +87,9 @@ def command(folders: tuple[str, ...], dry_run: bool, yes: bool, output: str) -> 
 
 
 def _set_aside(disk: OsDisk, data_dir: str, output: str, *, dry_run: bool, yes: bool) -> int:
-    """What else is agreed the other voters know, and cutting it off here could undo it there."""
+    """Sets the whole log aside: the other voters have the rest of what is committed, and cutting it
+    off here could undo it there.
+    """
     say(
         "damaged, and the other voters have all of it: the log is set aside, and the next start"
         " fetches it from them. All of them have to run until this node is level again"

@@ -19,7 +19,7 @@ from console.model.service.place import APPLIANCE, JOBS
 )  # fmt: skip
 @click.option("--jobs", is_flag=True, help="Those of the service that runs derived streams.")
 def command(for_user: bool, follow: bool, lines: int, jobs: bool) -> None:
-    """What the service said, from systemd's journal.
+    """Show the service's log from systemd's journal.
 
     \b
     penstock service logs -f

@@ -21,7 +21,8 @@ _NARROW = ("unit", "state", "detail", "starts_with_host", "pid", "restarts", "si
 @for_user
 @formatted
 def command(for_user: bool, output: str) -> int:
-    """Whether systemd runs it, and where it failed why. Exit code 0 when it serves, 4 when not. How
+    """Show whether systemd runs the service, and the reason where it failed. Exit code 0 when it
+    serves, 4 when not. How
     the appliance itself stands: `penstock status`.
 
     \b

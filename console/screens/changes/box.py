@@ -50,7 +50,7 @@ class Box(ModalScreen[bool]):
             yield Words(name="keys")
 
     def say(self, words: str) -> None:
-        """What goes on, or what went wrong; "" for nothing."""
+        """Shows progress or a failure; "" for neither."""
         status = self.query_one("#status", Words)
         status.set_class(bool(words), "there")
         status.say(words)
@@ -60,7 +60,7 @@ class Box(ModalScreen[bool]):
         return self.query_one(f"#{which}", Button)
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
-        """What the button says."""
+        """Does what the button says."""
         event.stop()
         if not self.is_current:
             return  # it was pressed twice, and the first time has closed this
@@ -70,7 +70,7 @@ class Box(ModalScreen[bool]):
             self.action_leave()
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """What is typed here is nobody else's."""
+        """Keeps the event from views below."""
         event.stop()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
@@ -82,7 +82,7 @@ class Box(ModalScreen[bool]):
         """Go on, as far as that can be done."""
 
     def action_leave(self) -> None:
-        """Nothing is done."""
+        """Closes the box without a change."""
         self.dismiss(False)
 
 

@@ -59,7 +59,7 @@ class Door:
 
     @property
     def read_only(self) -> bool:
-        """Nothing can be changed."""
+        """True if changes are disabled."""
         return self._writing.read_only
 
     @property
@@ -147,7 +147,7 @@ class Door:
         self._in_thread(proposal.title, done, over)
 
     def stop_waiting(self) -> None:
-        """Nobody wants to wait for an answer that may not come."""
+        """Stops waiting for an answer that may not come."""
         self._stopped.set()
 
     def _at_once(self, proposal: Proposal) -> None:

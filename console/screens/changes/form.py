@@ -1,4 +1,4 @@
-"""What is typed before something is proposed: fields with what is wrong in them.
+"""Input forms before a proposal: fields with their mistakes.
 
 Nothing here knows a widget. What was typed outlives a failure, a lost broker and Escape: it goes
 when the change is done.
@@ -42,7 +42,7 @@ class Field:
     check: Callable[[str], str] = _right
 
     def wrong(self, text: str) -> str:
-        """What is wrong with what is typed, "" when nothing is."""
+        """The mistake in the typed text, "" when there is none."""
         if self.choices and text and text not in self.choices:
             return f"one of {', '.join(self.choices)}"
         return self.check(text)

@@ -60,7 +60,7 @@ class FormScreen(Box):
 
     @property
     def is_at_work(self) -> bool:
-        """What was typed is on its way."""
+        """True while the typed change is on its way."""
         return self._proposal is not None
 
     def compose(self) -> ComposeResult:
@@ -93,12 +93,12 @@ class FormScreen(Box):
         self.call_after_refresh(self._fit)
 
     def say(self, words: str) -> None:
-        """What is said takes its room from the fields."""
+        """Shows a message, which takes its room from the fields."""
         super().say(words)
         self.call_after_refresh(self._fit)
 
     def _fit(self) -> None:
-        """What stands around the fields is always seen; they are scrolled."""
+        """Scrolls the fields, so that all around them stays visible."""
         if not self.is_attached:
             return
         around = sum(
@@ -114,11 +114,11 @@ class FormScreen(Box):
 
     @property
     def values(self) -> dict[str, str]:
-        """What is typed."""
+        """The typed values."""
         return {one.key: _value(self._field(n)) for n, one in enumerate(self._form.fields)}
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
-        """What the field under the cursor is for."""
+        """Explains the field under the cursor."""
         about = {f"field-{n}": one.about for n, one in enumerate(self._form.fields)}
         words = about.get(event.widget.id or "") or self._form.about
         self.query_one("#about", Words).say(words)
@@ -255,7 +255,7 @@ def _mark(box: Checkbox) -> None:
 
 
 def _shown(value: str, kind: str) -> str:
-    """What a broker told may have control characters in it; they are escaped."""
+    """Escapes control characters in a broker's value."""
     return "\n".join(map(plain, value.split("\n"))) if kind == LINES else plain(value)
 
 

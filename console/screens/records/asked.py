@@ -1,4 +1,4 @@
-"""What somebody has typed for a topic: where to look and what to keep."""
+"""The typed query of a topic: where to look and what to keep."""
 
 from dataclasses import dataclass
 

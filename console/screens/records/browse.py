@@ -92,12 +92,12 @@ class RecordsView(Sending):
         self.set_interval(_LOOK_S, self._look)
 
     def on_unmount(self) -> None:
-        """Nobody waits for it any more."""
+        """Stops the search."""
         self._stop()
 
     @property
     def topic(self) -> str:
-        """Whose records are looked for."""
+        """The topic of the records."""
         return self.place.name
 
     def under_cursor(self) -> tuple[int, int] | None:
@@ -146,7 +146,7 @@ class RecordsView(Sending):
             self._at_work.stop()
 
     def _look(self) -> None:
-        """What has come since the last look."""
+        """Takes the results since the last call."""
         running, export = self._at_work, self._export
         if running is None or not self.is_ready:
             return
@@ -236,7 +236,7 @@ class RecordsView(Sending):
         box.focus()
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Nothing is searched while it is typed."""
+        """Keeps typing from starting a search."""
         event.stop()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
@@ -292,7 +292,7 @@ class RecordsView(Sending):
         self.read_anew()
 
     def read_anew(self) -> None:
-        """What is listed, too."""
+        """Repaints the list, too."""
         self.paint()
 
     def on_rows_opened(self, event: Rows.Opened) -> None:

@@ -25,7 +25,7 @@ _MOST: Final = 400
 
 
 def cells(one: Found, decoders: Decoders) -> tuple[Cell, ...]:
-    """What its row shows."""
+    """The cells of a record's row."""
     key, value = (
         None if data is None else _whole_letters(data, len(data) < size)
         for data, size in ((one.key, one.key_size), (one.value, one.value_size))
@@ -40,7 +40,7 @@ def cells(one: Found, decoders: Decoders) -> tuple[Cell, ...]:
 
 
 def by(one: Found, column: int) -> str | float:
-    """What its column is sorted by."""
+    """The sort key of a column."""
     values: tuple[str | float, ...] = (
         one.partition, one.offset, *[-1 if one.timestamp is None else one.timestamp] * 2,
         repr(one.key), repr(one.value), one.headers, one.value_size,
@@ -73,7 +73,9 @@ def _clock(timestamp: int | None) -> str:
 
 
 def _whole_letters(data: bytes, is_cut: bool) -> bytes:
-    """What was cut may end within a letter of UTF-8, of four bytes at most."""
+    """Cuts an incomplete last letter off: a cut may lie within a letter of UTF-8, of four bytes at
+    most.
+    """
     for back in range(1, 4) if is_cut else ():
         if data[-back] >= 0xC0:  # a letter begins here
             return data[:-back]

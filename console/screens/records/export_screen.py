@@ -116,7 +116,7 @@ class ExportScreen(ModalScreen[Export | None]):
         self._paint()
 
     def action_range(self) -> None:
-        """What was found, or everything."""
+        """Switches between the found records and all."""
         self._all = not self._all
         self._paint()
 

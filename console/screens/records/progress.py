@@ -14,7 +14,7 @@ _QUIET_S: Final = 3.0
 
 
 def searched(running: Running) -> list[Part]:
-    """Of a search."""
+    """The progress of a search."""
     told = running.progress
     parts: list[Part] = [_state(running), f"  found {told.found:,} in {_looked(told)}"]
     if running.state == RUNNING:
@@ -30,7 +30,7 @@ def searched(running: Running) -> list[Part]:
 
 
 def tailed(running: Running) -> list[Part]:
-    """Of a tail."""
+    """The progress of a tail."""
     told = running.progress
     parts: list[Part] = [_state(running), f"  {told.found:,} came of {_looked(told)}"]
     if running.state == RUNNING:
@@ -47,7 +47,7 @@ def tailed(running: Running) -> list[Part]:
 
 
 def exported(export: Export) -> list[Part]:
-    """Of an export."""
+    """The progress of an export."""
     told = export.progress
     much = f"{told.found:,} records, {in_bytes(export.written)}"
     if export.problem is not None:

@@ -38,7 +38,7 @@ class RecordView(Sending):
 
     @property
     def topic(self) -> str:
-        """Of this record."""
+        """The topic of this record."""
         return record_of(self.place)[0]
 
     def under_cursor(self) -> tuple[int, int] | None:

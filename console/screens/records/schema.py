@@ -125,12 +125,12 @@ class SchemaScreen(ModalScreen[tuple[str, Choice] | None]):
         self.query_one("#file", Input).focus()
 
     def action_part(self) -> None:
-        """Of keys, or of values."""
+        """Switches between keys and values."""
         self._part = _OTHER[self._part]
         self._fill()
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """What was wrong may be right now."""
+        """Clears the message about a mistake."""
         event.stop()
         self.query_one("#wrong", Words).say("")
 

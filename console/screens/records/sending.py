@@ -1,5 +1,6 @@
-"""What views of records have in common: what can be written there (another record, the one under
-the cursor once more, that its key is gone), and by which schema records are read."""
+"""Shared parts of views of records: writing (another record, a copy of the one under the cursor, a
+tombstone), and the schema by which records are decoded.
+"""
 
 import threading
 from contextlib import suppress
@@ -26,7 +27,7 @@ class Sending(View):
 
     @property
     def topic(self) -> str:
-        """Whose records these are."""
+        """The topic of these records."""
         raise AssertionError("a view of records says of which topic")
 
     def under_cursor(self) -> tuple[int, int] | None:
