@@ -22,8 +22,7 @@ _NARROW = ("unit", "state", "detail", "starts_with_host", "pid", "restarts", "si
 @formatted
 def command(for_user: bool, output: str) -> int:
     """Show whether systemd runs the service, and the reason where it failed. Exit code 0 when it
-    serves, 4 when not. How
-    the appliance itself stands: `penstock status`.
+    serves, 4 when not. How the appliance itself stands: `penstock status`.
 
     \b
     penstock service status
