@@ -3,7 +3,7 @@ appends the record behind the note, or another one, whose record is replayed beh
 
 Invariant: there is one note at a time on its way to the disk, on a thread; what expires and what
 must make room is this node's own matter, whether it leads or not, once it knows what was agreed.
-Called by `main.py`.
+Called by `shell.py`.
 """
 
 from collections.abc import Callable, Sequence

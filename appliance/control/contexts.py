@@ -1,6 +1,6 @@
 """What control's answers are made from, made anew for each batch of requests over the same parts.
 
-Called by `main.py` and by whoever decides something for it.
+Called by `shell.py` and by whoever decides something for it.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """What is asked of control, and by whom it is decided: here, or by the active controller elsewhere.
 
-Called by `main.py`, which keeps the answers until they may be said.
+Called by `shell.py`, which keeps the answers until they may be said.
 """
 
 from appliance.authorization.rights import OURSELVES, Callers

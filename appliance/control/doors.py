@@ -2,7 +2,7 @@
 beside its identity, and the supervisor opens them.
 
 Invariant: `anew` only when what is kept has changed; then control ends, and its successor has them
-(`shell/seat.py:ANEW`). Called by `main.py` when something of that was agreed.
+(`shell/seat.py:ANEW`). Called by `shell.py` when something of that was agreed.
 """
 
 from collections.abc import Collection, Iterable, Mapping

@@ -4,8 +4,8 @@ or silent; and that those who came back lead again.
     lead ──▶ (a whole session for everybody) ── late, gone or silent ──▶ fenced, others lead
     resign: nothing is known any more
 
-Invariant: heartbeats are counted only while this node leads. Called by `main.py`; times are ms of a
-clock that never goes back.
+Invariant: heartbeats are counted only while this node leads. Called by `shell.py`; times are ms of
+a clock that never goes back.
 """
 
 from collections.abc import Callable

@@ -2,7 +2,7 @@
 that it is written down in which folder a partition lies.
 
 While this node leads the metadata log, or nobody else ever does, it decides at once; else the
-active controller is asked (`broker/node.py`). Called by `main.py`.
+active controller is asked (`broker/node.py`). Called by `shell.py`.
 """
 
 from collections import deque
@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from appliance.base.errors import DiskFull, PeerError
+from appliance.base.errors import UNKNOWN_SERVER_ERROR, DiskFull, PeerError
 from appliance.control.broker.node import OURSELVES, Node
 from appliance.control.broker.reports import Proposal
 from appliance.control.id_blocks import IdBlocks
@@ -32,6 +32,7 @@ from appliance.ring.messages import (
 from appliance.ring.partition_table import PartitionTable
 from appliance.ring.ring import RingWriter
 
+Caught = Callable[[str, Exception], None]
 _HERE: Final = (DiskFull, NotController)
 
 
@@ -62,22 +63,38 @@ class Homes:
         self._ids = IdBlocks(writers)
         self._refused: deque[tuple[Proposal, int]] = deque()
 
-    def handle(self, ioproc: int, messages: Sequence[Message], node: Node) -> None:
-        """Messages of one I/O process, in order."""
-        here = node.alone or self._quorum.leadership.leads
+    def handle(self, ioproc: int, messages: Sequence[Message], node: Node, caught: Caught) -> None:
+        """Messages of one I/O process, in order. caught: tells what one of them raises, or raises
+        it again."""
         for message in messages:
-            if message.op == ISR_CHANGE:
-                node.propose(Proposal(ioproc, message.handle, decode(message.payload)))
-            elif message.op == ASSIGN:
-                self._assign(message, None if node.alone else node)
-            elif message.op == FOLDER_FAILED:
-                self._folder_failed(message.a, node)
-            elif message.op != PRODUCER_IDS:
-                continue
-            elif here:
-                self._give_ids(ioproc)
-            else:
-                node.want_ids(ioproc)
+            try:
+                self._take(ioproc, message, node)
+            except Exception as bug:
+                caught(f"message {message.op}", bug)
+                self._refuse(ioproc, message)
+
+    def _take(self, ioproc: int, message: Message, node: Node) -> None:
+        if message.op == ISR_CHANGE:
+            node.propose(Proposal(ioproc, message.handle, decode(message.payload)))
+        elif message.op == ASSIGN:
+            self._assign(message, None if node.alone else node)
+        elif message.op == FOLDER_FAILED:
+            self._folder_failed(message.a, node)
+        elif message.op != PRODUCER_IDS:
+            return
+        elif node.alone or self._quorum.leadership.leads:
+            self._give_ids(ioproc)
+        else:
+            node.want_ids(ioproc)
+
+    def _refuse(self, ioproc: int, message: Message) -> None:
+        """Refuse a message whose handling has raised an exception. The I/O process asks again; what
+        has no answer it sends again by itself."""
+        if message.op == PRODUCER_IDS:
+            self._ids.refuse(ioproc)
+        elif message.op == ISR_CHANGE:
+            proposal = Proposal(ioproc, message.handle, decode(message.payload))
+            self.isr_refused(proposal, UNKNOWN_SERVER_ERROR)
 
     def _give_ids(self, ioproc: int) -> None:
         """A block of producer ids, once it is written down that it is taken."""

@@ -1,7 +1,7 @@
 """Blocks of producer ids for I/O processes: each is said when its record is committed.
 
 Invariant: an I/O process that asked is answered once, or has died, or was told so by our own death.
-Called by `main.py`.
+Called by `shell.py`.
 """
 
 from collections import deque

@@ -7,7 +7,7 @@ brings, and ask for its own registration like anybody who asks for a change.
 Invariant: until `begun` nothing that a client asks for is appended, and the node serves what the
 log holds. A full disk stops the way anywhere; it goes on when there is room, in the same epoch,
 unless another voter leads by then (`making_way.py`).
-Called by `main.py`.
+Called by `shell.py`.
 """
 
 import errno

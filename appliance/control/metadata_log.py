@@ -21,8 +21,9 @@ from appliance.logstore.flush import FlushJob
 from appliance.logstore.log import Log
 from appliance.logstore.recovery import write_metadata
 from appliance.metadata import files
-from appliance.metadata.follower import LOG_FOLDER
-from appliance.wire.batch import BatchHeader, NewRecord, build_batch, read_header
+from appliance.metadata.follower import LOG_FOLDER, decode_record
+from appliance.wire import control_records as control
+from appliance.wire.batch import BatchHeader, NewRecord, build_batch, iter_records, read_header
 
 METADATA_TOPIC_ID: Final = TopicId(bytes(15) + b"\x01")
 READ_BYTES: Final = 1 << 20
@@ -31,6 +32,16 @@ READ_BYTES: Final = 1 << 20
 def batch_of(values: list[NewRecord], epoch: int, *, is_control: bool = False) -> memoryview:
     """One batch as it is appended, which gives it its offset."""
     return memoryview(bytearray(build_batch(values, leader_epoch=epoch, control=is_control)))
+
+
+def decoded(batch: memoryview) -> list[object]:
+    """The records of a batch, which has one for each of its offsets."""
+    return [decode_record(record.value or b"") for record in iter_records(batch)]
+
+
+def control_messages(batch: memoryview) -> list[control.ControlRecord]:
+    """The messages of a control batch."""
+    return [control.decode(record.key, record.value) for record in iter_records(batch)]
 
 
 class MetadataLog:

@@ -8,7 +8,7 @@ who leads it in which epoch, the committed image and the speculative one.
 Invariant: nothing is decided but by an active leader, over everything that stands in the log; the
 records that a leader left behind are the first thing that the next one decides over, and are
 committed with its own. Only a later leader's log may cut them off. What is committed here is agreed
-and on this node's disk. Called by `main.py`, `leading.py` and `quorum_driver.py`.
+and on this node's disk. Called by `shell.py`, `leading.py` and `quorum_driver.py`.
 """
 
 from collections import deque
@@ -21,14 +21,14 @@ from appliance.base.errors import CORRUPT_MESSAGE, DiskFull, PeerError
 from appliance.control import quorum_state
 from appliance.control.images import Images
 from appliance.control.leadership import Leadership, NotController
-from appliance.control.metadata_log import MetadataLog, batch_of
+from appliance.control.metadata_log import MetadataLog, batch_of, control_messages, decoded
 from appliance.control.noticing import Noticing, only_removals
 from appliance.control.snapshots import Limits, Snapshots, Unwritten
 from appliance.control.voter_records import for_snapshot, heard, of_snapshot, records
 from appliance.logstore.flush import FlushJob
 from appliance.metadata.changes import Change
 from appliance.metadata.checkpoint import control_record
-from appliance.metadata.follower import Follower, MetadataUnreadable, decode_record
+from appliance.metadata.follower import Follower, MetadataUnreadable
 from appliance.metadata.image import METADATA_VERSION, MetadataImage
 from appliance.metadata.record_versions import encode
 from appliance.quorum.epochs import LAST
@@ -42,7 +42,6 @@ from appliance.wire.batch import (
     HEADER_SIZE,
     NewRecord,
     checksum_holds,
-    iter_records,
     read_header,
 )
 
@@ -86,10 +85,11 @@ ALONE: Final = Vote()
 class MetadataQuorum:
     """log, replica, images, snapshots: the parts. leadership: what the replica knows. electing: who
     votes, as the log says it. noticing: what is noted before it is committed here. mended: what of
-    quorum-state was replaced at the start, in words."""
+    quorum-state was replaced at the start, in words. changing: the log may have what the image has
+    not, because an append has not come to its end."""
 
-    __slots__ = ("_disk", "_held", "_node_id", "electing", "images", "leadership", "log",
-                 "mended", "noticing", "replica", "snapshots")  # fmt: skip
+    __slots__ = ("_disk", "_held", "_node_id", "changing", "electing", "images", "leadership",
+                 "log", "mended", "noticing", "replica", "snapshots")  # fmt: skip
 
     def __init__(
         self,
@@ -106,6 +106,7 @@ class MetadataQuorum:
         self._disk = disk
         self._node_id = node_id
         self._held: deque[Held] = deque()
+        self.changing = False
         self.log = log
         self.replica = replica
         self.leadership = Leadership(replica)
@@ -239,24 +240,34 @@ class MetadataQuorum:
                 self.elect(one, now_ms)
         return [one for one in decided if not isinstance(one, Electorate)]
 
-    def say(self, messages: Sequence[control.ControlRecord], now_ms: int) -> None:
+    def _write(self, batch: memoryview, now_ms: int) -> int:
+        """Append to the log what the image is to have next. Raises as `MetadataLog.append`."""
+        self.changing = True
+        try:
+            return self.log.append(batch, self.leadership.epoch, now_ms)
+        except DiskFull:
+            self.changing = False
+            raise
+
+    def say(self, said: Sequence[control.ControlRecord], now_ms: int) -> None:
         """Append control records; what they say of voters holds at once. Raises StorageFailed;
         after DiskFull nothing of it is there."""
         assert self.active and not self._held, "control records come in their order"
         epoch = self.replica.epoch
-        values = [control_record(now_ms, one) for one in messages]
+        values = [control_record(now_ms, one) for one in said]
         batch = batch_of(values, epoch, is_control=True)
-        base = self.log.append(batch, epoch, now_ms)
-        self.images.decide(base, base + len(messages), (), epoch=epoch, size=len(batch))
-        self._heed(messages)
+        base = self._write(batch, now_ms)
+        self.images.decide(base, base + len(said), (), epoch=epoch, size=len(batch))
+        self._heed(said)
+        self.changing = False
 
-    def _heed(self, messages: Sequence[control.ControlRecord]) -> None:
+    def _heed(self, said: Sequence[control.ControlRecord]) -> None:
         """The log ends with these."""
         before, end = self.electing.latest, self.log.end_offset
-        said = heard(before, messages)
-        if said == before:
+        now = heard(before, said)
+        if now == before:
             return
-        self.electing.say(end, said)
+        self.electing.say(end, now)
         self._elects()
 
     def _elects(self) -> None:
@@ -268,7 +279,7 @@ class MetadataQuorum:
         images = self.images
         images.begin()
         for header, batch in self.log.read(self.committed, self.log.end_offset):
-            records = [] if header.is_control else _decoded(batch)
+            records = [] if header.is_control else decoded(batch)
             assert images.speculative is not None
             self.noticing.look(header, records, images.speculative)
             images.decide(
@@ -315,7 +326,7 @@ class MetadataQuorum:
                 raise PeerError(CORRUPT_MESSAGE, f"the batch at {header.base_offset} is broken")
             self.log.append(batch, header.leader_epoch, now_ms)
             if header.is_control:
-                self._heed(_control(batch))
+                self._heed(control_messages(batch))
             at += header.size
 
     # Deciding -------------------------------------------------------------------------------------
@@ -335,11 +346,13 @@ class MetadataQuorum:
         batch = batch_of(values, epoch)
         base = image.applied_offset + 1
         if behind or self._held:
+            self.changing = True
             self._held.append(Held(base, batch, behind))
         else:
-            given = self.log.append(batch, epoch, now_ms)
+            given = self._write(batch, now_ms)
             assert given == base, (given, base)
         self.images.decide(base, base + len(records), records, epoch=epoch, size=len(batch))
+        self.changing = False
 
     def noted(self, note: int, now_ms: int) -> None:
         """Notes up to this one are on the disk: append what was held for them. Raises
@@ -391,7 +404,7 @@ class MetadataQuorum:
         changes: list[Change] = []
         count = size = 0
         for header, batch in self.log.read(self.committed, end):
-            records = [] if header.is_control else _decoded(batch)
+            records = [] if header.is_control else decoded(batch)
             noticing, base = self.noticing, header.base_offset
             if base >= noticing.limit and not only_removals(records):
                 break
@@ -480,15 +493,5 @@ def _history(log: MetadataLog, follower: Follower, static: Electorate) -> Histor
     history = History(of_snapshot(follower.quorum, static))
     for header, batch in log.read(follower.applied, log.end_offset):
         if header.is_control:
-            history.say(header.last_offset + 1, heard(history.latest, _control(batch)))
+            history.say(header.last_offset + 1, heard(history.latest, control_messages(batch)))
     return history
-
-
-def _decoded(batch: memoryview) -> list[object]:
-    """The records of a batch, which has one for each of its offsets."""
-    return [decode_record(record.value or b"") for record in iter_records(batch)]
-
-
-def _control(batch: memoryview) -> list[control.ControlRecord]:
-    """The messages of a control batch."""
-    return [control.decode(record.key, record.value) for record in iter_records(batch)]

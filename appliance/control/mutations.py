@@ -1,7 +1,7 @@
 """Control's side of quotas: who may change how much of the metadata, and what all quotas are used.
 
 Invariant: every request is decided with a permit of its own, made from the caller that its network
-process names. Called by `requests.py` for each request, by `main.py` when a quota has changed.
+process names. Called by `requests.py` for each request, by `shell.py` when a quota has changed.
 """
 
 from collections.abc import Sequence

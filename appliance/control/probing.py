@@ -5,7 +5,7 @@ can follow (KIP-853). One at a time; who asks meanwhile is told to come again.
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from appliance.base.errors import NONE, PeerError
+from appliance.base.errors import NONE, UNKNOWN_SERVER_ERROR, PeerError
 from appliance.control.quorum_ways import Place, Way
 from appliance.control.waiting import Decision
 from appliance.handlers.admin import AdminContext
@@ -67,10 +67,14 @@ class Prober:
     def _told(self, answer: Any) -> None:
         way, self._way = self._way, None
         under_way, self._under_way = self._under_way, None
-        if way is not None:
-            way.close()
-        if under_way is not None:
-            self._heard(*under_way, _said(answer))
+        said = Probed(UNKNOWN_SERVER_ERROR)
+        try:
+            said = _said(answer)
+        finally:
+            if way is not None:
+                way.close()
+            if under_way is not None:
+                self._heard(*under_way, said)
 
 
 def _said(answer: Any) -> Probed:

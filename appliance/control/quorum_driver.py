@@ -6,7 +6,7 @@ voters; what they say goes to it; and control is told when this node begins to l
        └───────── answers, closed connections ◀─────┘ ◀──────────────────┘
 
 Who is so far behind that the leader's log has not all of it any more fetches a snapshot, and this
-process begins again with that. Called by `main.py`: in each turn `tick` first and `flush` last,
+process begins again with that. Called by `shell.py`: in each turn `tick` first and `flush` last,
 `served.serve` for each request of another node (`quorum_served.py`).
 
 Invariant: nothing is said to anybody before quorum-state has what it follows from. Where that finds
@@ -39,6 +39,7 @@ from appliance.peers.conversation import NEVER
 from appliance.quorum.majority import needed
 from appliance.quorum.messages import BeginEpoch, Fetch, Fetched, Known, Message, Voted
 from appliance.quorum.voters import Endpoint
+from appliance.shell.bugs import Bugs
 from appliance.shell.log import ERROR, NOTICE, WARNING, Log
 from appliance.shell.loop import LONGEST_WAIT_MS
 
@@ -93,6 +94,7 @@ class QuorumDriver:
         self._disk = disk
         self._clock = clock
         self._events = events
+        self._bugs = Bugs(events)
         self._roles = roles
         self._endpoints = endpoints
         self.others = Everybody(identity.node_id, quorum.reached, seeds(config))
@@ -314,6 +316,9 @@ class QuorumDriver:
                     asked=type(what).__name__.lower(),
                     cause=cause.message,
                 )
+            return None
+        except Exception as bug:  # nothing is acted upon yet
+            self._bugs.report(f"answer to {type(what).__name__}", bug, node=target)
             return None
 
     def _heard(self, target: int, what: Message, answer: Any) -> None:

@@ -2,7 +2,7 @@
 
 A fetch that finds nothing new is parked until something has come or its time is up. Invariant:
 nothing is answered before quorum-state has what the answer follows from (`settle`). Called by
-`main.py` for each such request, and by the driver in each turn.
+`shell.py` for each such request, and by the driver in each turn.
 """
 
 from collections.abc import Callable
@@ -51,7 +51,8 @@ class _Parked(NamedTuple):
 
 class Served:
     """settle: what follows from what was heard is on the disk and done at return, or, False: there
-    was no room for it. places: where controllers are reached; learn: hears of that."""
+    was no room for it. places: where controllers are reached; learn: hears of that. acting: the
+    replica may know what quorum-state does not, because a request has not come to its end."""
 
     def __init__(
         self,
@@ -71,7 +72,8 @@ class Served:
         self._disk = disk
         self._clock = clock
         self._events = events
-        self.settle = settle
+        self._settle = settle
+        self.acting = False
         self._answer = reply
         self._places = places
         self._learn = learn
@@ -143,19 +145,19 @@ class Served:
     def _said(self, what: Vote | BeginEpoch | EndEpoch | Fetch) -> bool:
         """Act upon it; whether a vote is granted."""
         replica, now_ms, granted = self._replica, self._now_ms(), False
+        self.acting = True
         if isinstance(what, Vote):
             granted = replica.vote(what, now_ms).granted
         elif isinstance(what, BeginEpoch):
             replica.begin_epoch(what, now_ms)
         elif isinstance(what, EndEpoch):
             replica.end_epoch(what, now_ms)
-        return self.settle() and granted
+        return self._act() and granted
 
     def _fetch(
         self, netproc: int, token: int, version: int, asked: wire.Asked, what: Fetch
     ) -> None:
-        answer = self._replica.fetched_by(what, self._now_ms())
-        self.settle()
+        answer = self._fetched_by(what, self._now_ms())
         limits = asked.limits
         fresh = answer.parts is not None or answer.snapshot is not None or what.end < self._end
         fresh = fresh or answer.high_watermark > limits.high_watermark
@@ -164,6 +166,18 @@ class Served:
             self._parked.append(_Parked(netproc, token, version, asked, until_ms, self._news))
         else:
             self._say(netproc, token, version, asked, answer)
+
+    def _fetched_by(self, what: Fetch, now_ms: int) -> Fetched:
+        self.acting = True
+        answer = self._replica.fetched_by(what, now_ms)
+        self._act()
+        return answer
+
+    def _act(self) -> bool:
+        """As the driver's. What was heard is acted upon at return."""
+        written = self._settle()
+        self.acting = False
+        return written
 
     @property
     def _end(self) -> int:
@@ -186,8 +200,7 @@ class Served:
         for one in due:
             what = one.asked.what
             assert isinstance(what, Fetch)
-            answer = self._replica.fetched_by(what, now_ms)
-            self.settle()
+            answer = self._fetched_by(what, now_ms)
             self._say(one.netproc, one.token, one.version, one.asked, answer)
         return min((one.until_ms for one in self._parked), default=NEVER)
 

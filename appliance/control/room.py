@@ -2,7 +2,7 @@
 and nobody has cordoned them, what to tell who wants some, and the reserves (`base/reserve.py`),
 which control fills while there is room.
 
-Called by `main.py` once per turn.
+Called by `shell.py` once per turn.
 """
 
 from collections.abc import Sequence

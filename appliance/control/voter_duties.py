@@ -1,7 +1,7 @@
 """What a node does about its own place among the voters (KIP-853): a leader keeps what the log says
 of it right, a follower tells the leader of itself, and who is to join by itself asks for it.
 
-Called by `main.py` in every turn; nothing is due while the log says what is so.
+Called by `shell.py` in every turn; nothing is due while the log says what is so.
 """
 
 from typing import Any, Final

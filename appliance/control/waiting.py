@@ -2,12 +2,15 @@
 that is committed.
 
 Invariant: offsets only rise from one to the next, so answers leave in the order of their requests;
-each leaves once, as it was decided or refused. Called by `main.py`.
+each leaves once, as it was decided or refused. Called by `shell.py`.
 """
 
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
+
+from appliance.base.errors import UNKNOWN_SERVER_ERROR
+from appliance.shell.bugs import Bugs
 
 Answer = tuple[int, bytes]
 """(error code, body)."""
@@ -41,11 +44,12 @@ class Waiting(NamedTuple):
 
 
 class WaitingAnswers:
-    """The answers that wait, in the order of their requests."""
+    """The answers that wait, in the order of their requests. bugs: tells what refusing raises."""
 
-    __slots__ = ("_waiting",)
+    __slots__ = ("_bugs", "_waiting")
 
-    def __init__(self) -> None:
+    def __init__(self, bugs: Bugs | None = None) -> None:
+        self._bugs = bugs
         self._waiting: deque[Waiting] = deque()
 
     def put(self, netproc: int, token: int, decision: Decision, seen: int) -> None:
@@ -68,7 +72,16 @@ class WaitingAnswers:
         while waiting and waiting[-1].seen > since:
             gone.appendleft(waiting.pop())
         for one in gone:
-            yield one.netproc, one.token, *one.decision.refuse(why)
+            yield one.netproc, one.token, *self._refusal(one.decision, why)
+
+    def _refusal(self, decision: Decision, why: int) -> Answer:
+        try:
+            return decision.refuse(why)
+        except Exception as bug:
+            if self._bugs is None:
+                raise
+            self._bugs.report("a refusal", bug)
+            return UNKNOWN_SERVER_ERROR, b""
 
     def forget(self, netproc: int) -> None:
         """This process is dead: nobody hears what it asked for."""

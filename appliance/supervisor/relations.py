@@ -13,7 +13,7 @@ from appliance.base.disk import PAGE
 from appliance.config.broker_settings import BROKER
 from appliance.config.setting import Setting
 from appliance.config.topic_settings import TOPIC
-from appliance.control import main as control
+from appliance.control import shell as control
 from appliance.control import snapshots, topic_trash
 from appliance.coordinators.kinds import KINDS
 from appliance.handlers import fetch_watch

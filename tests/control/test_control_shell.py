@@ -10,7 +10,7 @@ from appliance.base import errors
 from appliance.base.clock import OsClock
 from appliance.base.os_disk import OsDisk
 from appliance.config.broker import BrokerConfig
-from appliance.control.main import Control
+from appliance.control.shell import Control
 from appliance.control.startup import start
 from appliance.handlers.admin_apis import APIS
 from appliance.metadata.follower import Follower

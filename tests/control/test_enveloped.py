@@ -10,7 +10,7 @@ from appliance.authorization.rights import AllowAll
 from appliance.base import errors
 from appliance.base.clock import OsClock
 from appliance.base.os_disk import OsDisk
-from appliance.control.main import Control
+from appliance.control.shell import Control
 from appliance.control.startup import start
 from appliance.shell.links import Links
 from appliance.wire.envelope import (

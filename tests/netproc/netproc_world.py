@@ -15,7 +15,7 @@ from sim.threads import Threads
 from appliance.base.clock import OsClock
 from appliance.base.os_disk import OsDisk
 from appliance.config.broker import BrokerConfig
-from appliance.control.main import Control
+from appliance.control.shell import Control
 from appliance.control.startup import start
 from appliance.ioproc.main import IoProcess
 from appliance.metadata.follower import Follower

@@ -1,7 +1,7 @@
 """Where nodes are reached: controllers as the quorum knows, brokers as they registered; and where
 this one is, as a controller.
 
-Called by `main.py`, once for each connection that is wanted.
+Called by `shell.py`, once for each connection that is wanted.
 """
 
 import socket

@@ -5,7 +5,7 @@ back: DescribeConfigs of `penstock:deleted:NAME`.
                   └─ no answer, no connection: it is away ───────────────▶ time: who asked goes on
 
 Invariant: who asks is told once, with what was said; of who said nothing, nothing is known. Called
-by `main.py`; times are ms of a clock that never goes back.
+by `shell.py`; times are ms of a clock that never goes back.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -23,7 +23,7 @@ from appliance.control.waiting import Decision
 from appliance.handlers.admin import AdminContext
 from appliance.handlers.deleted_topics import LATER, one_name
 from appliance.metadata import trash
-from appliance.metadata.image import TOPIC
+from appliance.metadata.image import TOPIC, MetadataImage
 from appliance.metadata.parts import BrokerImage
 from appliance.metadata.trash import Kept
 from appliance.peers.conversation import NEVER
@@ -145,6 +145,12 @@ class Asker:
         if found is not None:
             one.said[node] = found
         one.links.pop(node).close()
+
+
+def others(image: MetadataImage, node_id: int) -> list[BrokerImage]:
+    """The other brokers that live, as far as the controller knows. node_id: this node's."""
+    brokers = image.brokers.values()
+    return [one for one in brokers if one.broker_id != node_id and not one.fenced]
 
 
 def _hang_up(one: _Round) -> None:

@@ -1,6 +1,6 @@
 """What a node says of itself when it registers: one start of it, as broker and as controller.
 
-Called by `main.py`, for `node.py`.
+Called by `shell.py`, for `node.py`.
 """
 
 from dataclasses import dataclass

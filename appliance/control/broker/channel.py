@@ -6,11 +6,19 @@ by `node.py`.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final, Protocol
 
-from appliance.base.errors import NOT_CONTROLLER, PeerError
+from appliance.base.errors import (
+    NOT_CONTROLLER,
+    UNKNOWN_SERVER_ERROR,
+    CannotServe,
+    PeerError,
+    StorageFailed,
+)
 from appliance.peers.conversation import NEVER, Done
 from appliance.quorum.messages import NOBODY
+from appliance.shell.bugs import Bugs
 
 Values = Mapping[str, Any]
 Own = Callable[[int, int, Values, Done], None]
@@ -43,11 +51,13 @@ HIGHEST: Final[dict[int, int]] = {19: 7, 55: 2, 56: 3, 58: 0, 62: 4, 63: 2, 67: 
 
 
 class Channel:
-    """node_id: this node's. controller: who is asked, NOBODY while it is not known."""
+    """node_id: this node's. controller: who is asked, NOBODY while it is not known. bugs: tells
+    what callbacks raise."""
 
-    __slots__ = ("_connect", "_link", "_node_id", "_own", "controller")
+    __slots__ = ("_bugs", "_connect", "_link", "_node_id", "_own", "controller")
 
-    def __init__(self, node_id: int, connect: Connect, own: Own) -> None:
+    def __init__(self, node_id: int, connect: Connect, own: Own, bugs: Bugs) -> None:
+        self._bugs = bugs
         self._node_id = node_id
         self._connect = connect
         self._own = own
@@ -70,13 +80,27 @@ class Channel:
             self._link = self._connect(controller)
 
     def ask(self, api_key: int, values: Values, done: Done, timeout_ms: int) -> None:
-        """`done` is called in a later turn, or at once when there is nobody to ask."""
+        """`done` is called in a later turn, or at once when there is nobody to ask. When it raises
+        an exception on an answer it is called again with an error, so that nothing waits for
+        ever."""
+        done = partial(self._told, api_key, done)
         if self._link is not None:
             self._link.ask(api_key, HIGHEST[api_key], values, done, timeout_ms)
         elif self.controller == self._node_id:
             self._own(api_key, HIGHEST[api_key], values, done)
         else:
             done(PeerError(NOT_CONTROLLER, "nobody is known to be the controller"))
+
+    def _told(self, api_key: int, done: Done, answer: Any) -> None:
+        try:
+            done(answer)
+        except (CannotServe, StorageFailed):
+            raise
+        except Exception as bug:
+            if isinstance(answer, PeerError):
+                raise
+            self._bugs.report(f"answer to API key {api_key}", bug)
+            done(PeerError(UNKNOWN_SERVER_ERROR, "the answer raised an exception"))
 
     def turn(self) -> int:
         """Send and receive; in how many ms to come again at the latest."""

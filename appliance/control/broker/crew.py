@@ -8,7 +8,7 @@ Folders without room are told as cordoned (KIP-1066). Replicas that another node
 which the partition table here has no row are LOST too: others lead.
 
 Invariant: nothing is told before this start of the node is in use, and nothing of a partition that
-nobody else has. Called by `main.py` in every turn; times are ms of a clock that never goes back.
+nobody else has. Called by `shell.py` in every turn; times are ms of a clock that never goes back.
 """
 
 from collections.abc import Callable, Collection, Sequence

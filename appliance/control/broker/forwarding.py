@@ -169,6 +169,9 @@ class Forwarding:
         except (PeerError, MalformedRequest) as cause:
             code = cause.code if isinstance(cause, PeerError) else errors.UNKNOWN_SERVER_ERROR
             self._done.append((one, one.refuse(code)))
+        except Exception:
+            self._done.append((one, one.refuse(errors.UNKNOWN_SERVER_ERROR)))
+            raise
         else:
             one.until_ms = min(one.until_ms, self._now_ms + _READ_MS)
             self._reading.append(one)

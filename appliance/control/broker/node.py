@@ -4,7 +4,7 @@ only that decides, wherever it is. The shell around `lifecycle.py`.
 A node that is no broker only says where its controller is. Alone in its cluster, a node registers
 itself when it leads (`control/leading.py`) and hears nobody else: then nothing here is ever due.
 
-Called by `main.py`: `turn_to` when somebody else leads the metadata log, `turn` in every turn.
+Called by `shell.py`: `turn_to` when somebody else leads the metadata log, `turn` in every turn.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,6 +40,7 @@ from appliance.metadata.changes import BrokerChanged, Change
 from appliance.metadata.image import MetadataImage
 from appliance.metadata.parts import Endpoint
 from appliance.quorum.messages import NOBODY
+from appliance.shell.bugs import Bugs
 from appliance.shell.log import NOTICE, WARNING, Log
 
 OURSELVES: Final = -1
@@ -92,8 +93,9 @@ class Node:
         self._birth = birth
         self._node_id = node_id = birth.identity.node_id
         # What may wait for a commit does not hold back who says that this node lives.
-        self._life = Channel(node_id, connect, own)
-        self._work = Channel(node_id, connect, own)
+        bugs = Bugs(log)
+        self._life = Channel(node_id, connect, own, bugs)
+        self._work = Channel(node_id, connect, own, bugs)
         self.forwarding = Forwarding(self._work)
         self._ears = ears
         self._isrs = Report[Proposal](

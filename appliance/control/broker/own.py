@@ -1,7 +1,7 @@
 """What this node asks of itself while it is the active controller: decided and answered as any
 peer's request, without a socket.
 
-Called by `main.py` as one more network process, whose answers go to who asked.
+Called by `shell.py` as one more network process, whose answers go to who asked.
 """
 
 from itertools import count

@@ -10,7 +10,7 @@ from sim.node import Node
 
 from appliance.base.errors import CannotServe, StorageFailed
 from appliance.config.broker import BrokerConfig
-from appliance.control.main import Control
+from appliance.control.shell import Control
 from appliance.control.startup import start
 from appliance.metadata.follower import Follower
 from appliance.ring.messages import FORWARD
