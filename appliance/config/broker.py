@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from appliance.base.addresses import plain_address
 from appliance.base.errors import ConfigError
 from appliance.config.listener_settings import declared, key_of, setting_of
 from appliance.config.listeners import Endpoint, Voter, in_url, parse_endpoint, parse_voter
@@ -267,5 +268,5 @@ class BrokerConfig:
                 raise ConfigError(
                     f"Invalid value {item!r} for configuration {name}: it takes ADDRESS:NUMBER"
                 )
-            found[address] = builtins.int(number)
+            found[plain_address(address.strip().strip("[]"))] = builtins.int(number)
         return found

@@ -9,6 +9,7 @@ from appliance.authorization import needs
 from appliance.authorization.needs import Need
 from appliance.authorization.operations import TEXTS
 from appliance.authorization.rights import Rights
+from appliance.base.addresses import plain_address
 from appliance.base.errors import PeerError
 from appliance.config.listener_settings import is_tls
 from appliance.controller.config_resources import Resource
@@ -40,7 +41,7 @@ def not_altered(rights: Rights, resources: Iterable[Resource]) -> dict[Resource,
 def is_here(rights: Rights) -> bool:
     """Whether who asks came over the loopback interface, of this node or of that which passed the
     request on; who has no address is no client."""
-    address = rights.caller.address.removeprefix("::ffff:")
+    address = plain_address(rights.caller.address)
     return address in ("", "::1") or address.startswith("127.")
 
 

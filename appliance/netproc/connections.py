@@ -5,6 +5,7 @@ Called by the listeners and, once in a turn, by the server.
 
 from typing import Final
 
+from appliance.base.addresses import plain_address
 from appliance.config.broker import BrokerConfig
 from appliance.netproc.arrivals import Arrivals, Door
 from appliance.netproc.connection import Connection
@@ -62,9 +63,10 @@ class Connections:
 
     def adopt(self, guest: Guest) -> Connection:
         """A client that was connected to the process that was here before."""
-        self._shared.limits.admit_again(guest.address)
+        address = plain_address(guest.address)
+        self._shared.limits.admit_again(address)
         transport = Plain(guest.sock)
-        one = Connection(self._shared, self._receiver, transport, guest.address, guest.listener)
+        one = Connection(self._shared, self._receiver, transport, address, guest.listener)
         if guest.software is not None:
             one.software = guest.software
             self._shared.clients.software(one.row, *guest.software)

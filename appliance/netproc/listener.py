@@ -4,6 +4,7 @@ import errno
 import socket
 from typing import Final
 
+from appliance.base.addresses import plain_address
 from appliance.config.broker import BrokerConfig
 from appliance.netproc.connections import Connections
 from appliance.netproc.sealing import Sealing
@@ -48,7 +49,7 @@ class Listener:
                 self._connections.cannot_accept(self, problem)
                 return
             try:
-                if not self._take(sock, str(peer[0])):
+                if not self._take(sock, plain_address(peer[0])):
                     return
             except OSError:
                 sock.close()  # its client has gone already

@@ -10,6 +10,7 @@ Called by the listener for each connection.
 import socket
 from typing import Final
 
+from appliance.base.addresses import plain_address
 from appliance.config.broker import BrokerConfig
 
 SAME_HOST_SEND_BYTES: Final = 192 * 1024
@@ -21,7 +22,7 @@ def tune(sock: socket.socket, peer: str, config: BrokerConfig) -> None:
     sock.setblocking(False)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     send = config.int("socket.send.buffer.bytes")
-    if send < 0 and str(sock.getsockname()[0]) == peer:
+    if send < 0 and plain_address(str(sock.getsockname()[0])) == peer:
         send = SAME_HOST_SEND_BYTES
     receive = config.int("socket.receive.buffer.bytes")
     if send > 0:

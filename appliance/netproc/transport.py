@@ -13,6 +13,7 @@ import socket
 from abc import ABC, abstractmethod
 from typing import Final
 
+from appliance.base.addresses import plain_address
 from appliance.base.compiled import mypyc_attr
 
 READ: Final = select.EPOLLIN
@@ -72,7 +73,7 @@ class Transport(ABC):
     def address(self) -> tuple[str, int]:
         """(host, port) that the client reached."""
         name = self.sock.getsockname()
-        return str(name[0]), int(name[1])
+        return plain_address(str(name[0])), int(name[1])
 
     def peer_port(self) -> int:
         """The port that the client came from, 0 when it has hung up."""

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from appliance.base.addresses import plain_address
+
 USER: Final = "user"
 CLIENT_ID: Final = "client-id"
 IP: Final = "ip"
@@ -48,7 +50,7 @@ class Limits:
     __slots__ = ("_of",)
 
     def __init__(self, kind: str, quotas: Mapping[Entity, Mapping[str, float]]) -> None:
-        self._of = {entity: keys[kind] for entity, keys in quotas.items() if kind in keys}
+        self._of = {_plain(entity): keys[kind] for entity, keys in quotas.items() if kind in keys}
 
     def __bool__(self) -> bool:
         return bool(self._of)
@@ -72,7 +74,14 @@ class Limits:
 
     def at(self, entity: Entity) -> float | None:
         """Returns the limit configured for exactly this entity."""
-        return self._of.get(entity)
+        return self._of.get(_plain(entity))
+
+
+def _plain(entity: Entity) -> Entity:
+    """The same entity with one form of its address."""
+    return tuple(
+        (kind, plain_address(name) if kind == IP and name else name) for kind, name in entity
+    )
 
 
 def entities_of(user: str, client_id: str) -> tuple[Entity, ...]:

@@ -8,6 +8,7 @@ from ipaddress import ip_address
 from struct import Struct
 from typing import Final, NamedTuple
 
+from appliance.base.addresses import plain_address
 from appliance.base.errors import MalformedRequest
 from appliance.wire.declared import layout_of, of, record
 from appliance.wire.fields import UNREADABLE, reader, writer
@@ -72,7 +73,7 @@ def encode_address(address: str) -> bytes:
 def decode_address(data: bytes) -> str:
     """Raises MalformedRequest."""
     try:
-        return str(ip_address(data)) if data else ""
+        return plain_address(str(ip_address(data))) if data else ""
     except ValueError as cause:
         raise MalformedRequest(f"an address of {len(data)} bytes") from cause
 
