@@ -21,9 +21,18 @@ from appliance.netproc.habits import Habits
 from appliance.netproc.pace import FramePace
 from appliance.netproc.receivers import RequestReceiver
 from appliance.netproc.sending import COLD, FULL, SHARE, Sending
-from appliance.netproc.states import CLOSED, DRAINING, HANDSHAKE, MUTED, OPEN, STARVING, move
+from appliance.netproc.states import (
+    CLOSED,
+    DRAINING,
+    FINISHING,
+    HANDSHAKE,
+    MUTED,
+    OPEN,
+    STARVING,
+    move,
+)
 from appliance.netproc.stopwatch import Account
-from appliance.netproc.transport import ENDED, READ, WRITE, Transport
+from appliance.netproc.transport import ENDED, GONE, PEER_ENDED, READ, WRITE, Transport
 from appliance.ring.arena import UNIT
 from appliance.shell.log import NOTICE
 
@@ -32,7 +41,6 @@ MOST_HANDSHAKES: Final = 8  # rounds in a turn, each up to a ms: others are serv
 _MS_NS: Final = 1_000_000
 _USUAL: Final = (errno.EPIPE, errno.ECONNRESET, errno.ETIMEDOUT)
 _NAME: Final = 100  # characters of a client's own in a line of the log
-_HUNG_UP: Final = ~(READ | WRITE)  # the bits that come unasked
 
 
 class Connection:
@@ -44,6 +52,7 @@ class Connection:
 
     __slots__ = (
         "_blocked",
+        "_ended",
         "_pause_until_ns",
         "_receiver",
         "_shared",
@@ -101,6 +110,7 @@ class Connection:
         self.one_by_one = False  # near its quota: no request before the last one is answered
         self.mask = READ  # what the loop watches for; written by `_watch` alone
         self._blocked = False  # the transport took less than there is to send
+        self._ended = False  # its client sends nothing more, seen while it was not read
         self.moved_ns = shared.now_ns
         self.pace: FramePace | None = None
         self._pause_until_ns = 0
@@ -137,8 +147,12 @@ class Connection:
         elif state != CLOSED:
             if mask & WRITE:
                 self.mark_dirty()
-            if (mask & READ and state == OPEN) or mask & _HUNG_UP:
+            if mask & READ and state == OPEN:
                 self._receive()
+            elif mask & GONE:
+                self.close()
+            elif mask & PEER_ENDED:
+                self._note_end()
         if shared.watch.running:
             shared.watch.end()
 
@@ -207,7 +221,7 @@ class Connection:
         if blocked != self._blocked or self.transport.wants:
             self._blocked = blocked
             self._watch()
-        if self.state == DRAINING:
+        if self.state == DRAINING or self.state == FINISHING:
             self._hang_up_if_drained()
 
     def drain(self) -> None:
@@ -215,7 +229,7 @@ class Connection:
         if self.state == HANDSHAKE:
             self.close()
         elif self.state != CLOSED:
-            if self.state != DRAINING:
+            if self.state != DRAINING and self.state != FINISHING:
                 self.state = move(self.state, states.DRAIN)
                 self._watch()
             self._hang_up_if_drained()
@@ -291,7 +305,7 @@ class Connection:
             if self.transport.buffered:
                 self._shared.starving[self] = None
         self._watch()
-        if self.state == DRAINING:
+        if self.state == DRAINING or self.state == FINISHING:
             self._hang_up_if_drained()
 
     def _receive(self) -> None:
@@ -302,9 +316,10 @@ class Connection:
         try:
             count = transport.receive(room)
         except OSError:
-            count = ENDED
-        if count == ENDED:
             self.close()
+            return
+        if count == ENDED:
+            self._finish()
             return
         if count > 0:
             framing.arrived(count)
@@ -345,6 +360,25 @@ class Connection:
         except FrameRefused as refused:
             self._refuse(refused)
 
+    def _finish(self) -> None:
+        """The client sends nothing more: answer what it asked, then hang up, as Kafka does."""
+        if self.sending.idle():
+            self.close()
+            return
+        self.state = move(self.state, states.END)
+        self.framing.drop()  # a frame whose rest never comes
+        self._receiver.end_polls(self)
+        self._watch()
+
+    def _note_end(self) -> None:
+        """The client sends nothing more while it is not read: hang up unless it is to be served
+        what it has sent before."""
+        self._ended = True
+        if self.sending.idle() and not self.framing.is_whole() and not self.transport.unread():
+            self.close()
+        else:
+            self._watch()
+
     def _starve(self, line: dict["Connection", None]) -> None:
         """Takes no more until there is room again; the next turn looks. line: the shared state's
         of those who wait for the same."""
@@ -372,7 +406,7 @@ class Connection:
     def _hang_up_if_drained(self) -> None:
         if not self.sending.idle() or self.transport.wants:
             return
-        heir = self._shared.heir
+        heir = self._shared.heir if self.state == DRAINING else None
         if heir is None or heir.takes(self):
             self.close()
 
@@ -383,7 +417,11 @@ class Connection:
         mask = self.transport.wants
         assert mask or self.state != HANDSHAKE, "a handshake waits for nothing"
         if not mask:
-            mask = (READ if self.state == OPEN else 0) | (WRITE if self._blocked else 0)
+            mask = WRITE if self._blocked else 0
+            if self.state == OPEN:
+                mask |= READ
+            elif (self.state == MUTED or self.state == STARVING) and not self._ended:
+                mask |= PEER_ENDED
         if mask != self.mask:
             self.mask = mask
             self._shared.loop.modify(self.transport.fd, mask)

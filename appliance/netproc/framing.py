@@ -157,6 +157,10 @@ class Framing:
             return _PREFIX + int(_LENGTH(self._memory, self.start)[0])
         return _PREFIX + int(_LENGTH(self.aside)[0]) if len(self.aside) >= _PREFIX else 0
 
+    def is_whole(self) -> bool:
+        """All of a frame has arrived, or of something that is refused."""
+        return self.claimed() != 0 and self.unfinished() >= self.claimed()
+
     def asks(self) -> int:
         """Bytes of memory that it needs."""
         return max(self.unfinished(), self.claimed())

@@ -133,6 +133,15 @@ class Intake(RequestReceiver[Connection]):
             return True
         return any(x.handler.in_order and x.answer is None for x in connection.sending.queue)
 
+    def end_polls(self, connection: Connection) -> None:
+        """Most clients that end their side are gone, which the kernel does not tell from those that
+        still read: Fetches are answered now with what there is."""
+        host = self._host
+        for x in connection.sending.queue:
+            if x.handler.key == _FETCH and x.answer is None and x.deadline_ns > host.now_ns:
+                x.deadline_ns = host.now_ns
+                self._exchanges.schedule(x)
+
     def abandoned(self, x: Exchange) -> None:
         """Its parked reads are cancelled; what holds memory ends when its completions come, or when
         control is not asked any more."""

@@ -29,6 +29,9 @@ class RequestReceiver(ABC, Generic[C]):
         """Its next request must not be taken before those under way are answered."""
         return False
 
+    def end_polls(self, connection: C) -> None:
+        """Its client sends nothing more: fetches that wait for records wait no longer."""
+
     @abstractmethod
     def abandoned(self, x: Exchange) -> None:
         """The answer to this is awaited no more: its connection is closed."""

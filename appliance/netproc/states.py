@@ -18,8 +18,10 @@ DRAINING: Final = 4
 """The process ends: not read any more, closed when what was asked is answered and sent."""
 CLOSED: Final = 5
 """For ever."""
+FINISHING: Final = 6
+"""The client sends nothing more and may still read: closed when what was asked is answered."""
 
-NAMES: Final = ("handshake", "open", "muted", "starving", "draining", "closed")
+NAMES: Final = ("handshake", "open", "muted", "starving", "draining", "closed", "finishing")
 
 AGREED: Final = 0
 """The transport carries requests from now on."""
@@ -33,8 +35,10 @@ ROOM: Final = 4
 DRAIN: Final = 5
 CLOSE: Final = 6
 """The client has hung up, or is hung up on."""
+END: Final = 7
+"""All that the client sent is read, and it has said that nothing follows (TCP's FIN)."""
 
-EVENTS: Final = ("agreed", "mute", "pause over", "full", "room", "drain", "close")
+EVENTS: Final = ("agreed", "mute", "pause over", "full", "room", "drain", "close", "end")
 
 MOVES: Final[dict[tuple[int, int], int]] = {
     (HANDSHAKE, AGREED): OPEN,
@@ -43,6 +47,7 @@ MOVES: Final[dict[tuple[int, int], int]] = {
     (OPEN, FULL): STARVING,
     (OPEN, DRAIN): DRAINING,
     (OPEN, CLOSE): CLOSED,
+    (OPEN, END): FINISHING,
     (MUTED, MUTE): MUTED,  # another answer says so, too: the later end holds
     (MUTED, PAUSE_OVER): OPEN,
     (MUTED, DRAIN): DRAINING,
@@ -53,6 +58,9 @@ MOVES: Final[dict[tuple[int, int], int]] = {
     (STARVING, CLOSE): CLOSED,
     (DRAINING, MUTE): DRAINING,  # it is not read as it is
     (DRAINING, CLOSE): CLOSED,
+    (FINISHING, MUTE): FINISHING,  # it is not read as it is
+    (FINISHING, DRAIN): FINISHING,  # nothing is left to hand over
+    (FINISHING, CLOSE): CLOSED,
 }
 
 

@@ -7,10 +7,13 @@ bytes that the socket shows no more (`buffered`), be unable to let the kernel se
 here waits.
 """
 
+import fcntl
 import os
 import select
 import socket
+import termios
 from abc import ABC, abstractmethod
+from array import array
 from typing import Final
 
 from appliance.base.addresses import plain_address
@@ -18,6 +21,10 @@ from appliance.base.compiled import mypyc_attr
 
 READ: Final = select.EPOLLIN
 WRITE: Final = select.EPOLLOUT
+PEER_ENDED: Final = select.EPOLLRDHUP
+"""The client sends nothing more; asked for while it is not read."""
+GONE: Final = select.EPOLLHUP | select.EPOLLERR
+"""No bytes can pass any more, in either direction; comes unasked."""
 
 BLOCKED: Final = -1
 """Nothing moved: the socket is not ready, or the transport has something else to do first."""
@@ -74,6 +81,12 @@ class Transport(ABC):
         """(host, port) that the client reached."""
         name = self.sock.getsockname()
         return plain_address(str(name[0])), int(name[1])
+
+    def unread(self) -> int:
+        """Bytes that have arrived and are not received, those of its own conversation included."""
+        count = array("i", [0])
+        fcntl.ioctl(self.fd, termios.FIONREAD, count)
+        return count[0]
 
     def peer_port(self) -> int:
         """The port that the client came from, 0 when it has hung up."""

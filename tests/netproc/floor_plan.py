@@ -1,4 +1,4 @@
-"""A shared without a process: connections over socket pairs, and the test in the place of whoever
+"""Connections without a process, over socket pairs, and the test in the place of whoever
 serves their requests."""
 
 import contextlib

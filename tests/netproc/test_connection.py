@@ -1,5 +1,6 @@
 """A connection over a socket: what it takes, when it stops reading, and how it ends."""
 
+import socket
 from types import SimpleNamespace
 
 import pytest
@@ -7,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from appliance.handlers.exchange import Exchange
-from appliance.netproc.states import CLOSED, DRAINING, OPEN, STARVING
-from appliance.netproc.transport import READ, WRITE
+from appliance.netproc.states import CLOSED, DRAINING, FINISHING, OPEN, STARVING
+from appliance.netproc.transport import GONE, PEER_ENDED, READ, WRITE
 from appliance.ring.arena import UNIT
 from tests.callers import rights
 from tests.netproc.floor_plan import WHY, FloorPlan, deliver, frame
@@ -55,10 +56,63 @@ def test_who_hangs_up_is_closed(plan):
     connection.ready(READ)
     waits = asked(connection)
     peer.close()
-    connection.ready(READ)
+    connection.ready(GONE)
     assert connection.state == CLOSED and connection.closed
     assert plan.receiver.abandons == [waits]
     assert not plan.shared.open and not plan.loop.masks and not plan.shared.limits.count
+
+
+def test_who_sends_nothing_more_gets_the_answers_and_is_closed(plan):
+    connection, peer = plan.pair()
+    first, second = asked(connection), asked(connection)
+    peer.sendall(frame(b"12345678") + b"\0\0\0\x30half")
+    peer.shutdown(socket.SHUT_WR)
+    connection.ready(READ)
+    connection.ready(READ)
+    assert connection.state == FINISHING and plan.mask(connection) == 0
+    assert plan.receiver.frames == [b"12345678"] and plan.shared.arena.used == 0
+    connection.mute(plan.shared.now_ns + 1)
+    connection.drain()
+    first.answer = [b"one"]
+    connection.flush()
+    assert peer.recv(9) == b"one" and not connection.closed
+    second.answer = [b"two"]
+    connection.flush()
+    assert peer.recv(9) == b"two" and peer.recv(9) == b"" and connection.closed
+    assert not plan.receiver.abandons
+
+
+def test_who_sends_nothing_more_and_asked_nothing_is_closed(plan):
+    connection, peer = plan.pair()
+    peer.send(b"\0\0\0\x30half")
+    peer.shutdown(socket.SHUT_WR)
+    connection.ready(READ)
+    connection.ready(READ)
+    assert connection.closed
+
+
+def test_who_goes_while_it_is_not_read_is_closed_at_once(plan):
+    connection, peer = plan.pair()
+    connection.mute(plan.shared.now_ns + 1)
+    assert plan.mask(connection) == PEER_ENDED
+    peer.close()
+    connection.ready(PEER_ENDED)
+    assert connection.closed
+
+
+def test_who_goes_while_it_is_not_read_is_served_what_it_had_sent(plan):
+    connection, peer = plan.pair()
+    connection.mute(plan.shared.now_ns + 1)
+    peer.send(frame(b"12345678"))
+    peer.close()
+    connection.ready(PEER_ENDED)
+    assert not connection.closed and plan.mask(connection) == 0, "the loop must not turn for it"
+    plan.shared.now_ns += 2
+    connection.resume()
+    connection.ready(READ)
+    assert plan.receiver.frames == [b"12345678"] and not connection.closed
+    connection.ready(READ)
+    assert connection.closed
 
 
 @pytest.mark.parametrize(
@@ -122,7 +176,7 @@ def test_what_cannot_be_served_now_is_not_read(plan, fill):
     peer.send(frame(b"12345678")[5:])
     connection.ready(READ)
     assert not plan.receiver.frames
-    assert connection.state == STARVING and not plan.mask(connection)
+    assert connection.state == STARVING and not plan.mask(connection) & READ
     plan.turn()
     assert connection.state == STARVING and connection in plan.shared.starving
     empty()
@@ -157,7 +211,7 @@ def test_at_the_end_what_was_asked_is_answered_and_no_more_is_taken(plan):
         one.drain()
         one.drain()
     assert idle.closed and connection.state == DRAINING
-    assert not plan.mask(connection)
+    assert not plan.mask(connection) & READ
     connection.ready(READ)
     assert not plan.receiver.frames
     waits.answer = [b"the last"]

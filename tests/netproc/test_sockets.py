@@ -30,6 +30,14 @@ def test_what_the_settings_say_holds(accepted):
     assert not accepted.getblocking()
 
 
+def test_a_peer_that_went_without_a_word_is_missed_within_minutes(accepted):
+    tune(accepted, "192.0.2.7", BrokerConfig())
+    assert option(accepted, socket.SO_KEEPALIVE) == 1
+    names = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+    idle_s, every_s, times = (accepted.getsockopt(socket.IPPROTO_TCP, name) for name in names)
+    assert idle_s + every_s * times == 120
+
+
 def test_little_is_under_way_to_a_client_of_the_same_host(accepted):
     tune(accepted, "127.0.0.1", BrokerConfig())
     assert option(accepted, socket.SO_SNDBUF) == 2 * SAME_HOST_SEND_BYTES
