@@ -75,6 +75,16 @@ class _Outlet(io.FileIO):
         return text.encode(self._encoding, "backslashreplace")
 
 
+class _Brush(_Outlet):
+    """A descriptor that takes escape sequences of our own."""
+
+    def write(self, data: Any, /) -> int:
+        """Writes all of the bytes as they are; returns their number."""
+        count = len(data)
+        self.paint(data)
+        return count
+
+
 def escaped(text: str) -> str:
     r"""The text with \xNN and \uNNNN for what a terminal or a reader might be misled by."""
     return _HARMFUL.sub(lambda found: _escape(found[0]), text)
@@ -153,8 +163,8 @@ def painter() -> TextIO:
     """stderr for a library that draws with escape sequences."""
     if not isinstance(getattr(getattr(sys.stderr, "buffer", None), "raw", None), _Outlet):
         return sys.stderr
-    bare = io.FileIO(_STDERR, "w", closefd=False)
-    return io.TextIOWrapper(bare, sys.stderr.encoding, "backslashreplace", write_through=True)
+    bare = io.BufferedWriter(_Brush(_STDERR, sys.stderr.encoding, fails=False))
+    return io.TextIOWrapper(bare, sys.stderr.encoding, "backslashreplace", line_buffering=True)
 
 
 def flush() -> None:

@@ -10,7 +10,7 @@ from typing import Final
 import click
 
 from console.flags.connection import connected
-from console.model.failure import OK, usage
+from console.model.failure import usage
 from console.model.link import Link
 from console.show.output import say
 
@@ -74,8 +74,7 @@ def command(
         properties = quick | link.properties
         reading = Link(link.bootstrap, properties, link.timeout_s, read_only=True)
         changing = None if read_only else Link(link.bootstrap, properties, link.timeout_s)
-        run(reading, first, named, changing)
-    return OK
+        return run(reading, first, named, changing)
 
 
 def _demo(stack: ExitStack) -> tuple[Link, str | None]:

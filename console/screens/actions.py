@@ -121,6 +121,8 @@ ACTIONS: Final = (
     Action("help", ("?", "f1"), "Help", "Show the keys that work here.", footer=True),
     Action("quit", ("q", "ctrl+q"), "Quit", "Leave the console.",
            footer=True),
+    Action("suspend_process", ("ctrl+z",), "Suspend", "Back to the shell; its fg comes back here.",
+           palette=False),
     Action("open", ("enter",), "Open", "Go into the row: again with a click.", ROWS, footer=True,
            palette=False),
     Action("move(1)", ("j", "down"), "Down", "One row down.", ROWS, palette=False),

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Final
 
 from textual import events
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
@@ -25,6 +25,7 @@ from console.model.link import Link
 from console.model.local import NOT_LOCAL
 from console.screens import lines, places, sources
 from console.screens.actions import ACTIONS, APP, CHANGES, KINDS, Action, bindings, works
+from console.screens.at_terminal import AtTerminal
 from console.screens.changes.door import Door
 from console.screens.clients import ClientsView
 from console.screens.group import GroupView
@@ -63,6 +64,8 @@ add up to what a person notices."""
 COLLECTED_AFTER: Final = (5_000, 5, 100)
 """When Python looks for garbage: rarely among all objects, before the large answers are frozen."""
 _OURS: Final = frozenset(one.call.partition("(")[0] for one in ACTIONS if one.scope == APP)
+_BESIDE: Final = ("quit", "suspend_process")
+"""Work beside a dialog too."""
 _TICK_S: Final = 0.25
 _OLD_S: Final = 10.0
 _VIEWS_MOST: Final = 8
@@ -104,7 +107,7 @@ class Tab(Words):
         self.post_message(View.Go(Place(self.kind)))
 
 
-class ConsoleApp(App[None]):
+class ConsoleApp(AtTerminal):
     """Everything that an operator sees. `world`: what is known; `here`: where they are."""
 
     TITLE: str | None = "penstock console"
@@ -175,8 +178,8 @@ class ConsoleApp(App[None]):
 
     async def on_mount(self) -> None:
         """Begin to ask."""
-        self.theme = DARK
-        self.ansi_theme_light = LIGHT_INKS
+        self.theme, self.ansi_theme_light = DARK, LIGHT_INKS
+        self.watch_terminal()
         await self._show()
         self.set_interval(_TICK_S, self._tick)
         self._tick()
@@ -202,7 +205,7 @@ class ConsoleApp(App[None]):
         return self.screen_stack[0]
 
     def _tick(self) -> None:
-        if not self._is_there:
+        if not self._is_there or self.is_hung_up():
             return
         now = time.monotonic()
         if not self.is_paused and not self.door.in_flight:
@@ -359,7 +362,7 @@ class ConsoleApp(App[None]):
         """
         if action in ("jump", "filter") and isinstance(self.focused, Input):
             return False
-        if action in _OURS and len(self.screen_stack) > 1 and action != "quit":
+        if action in _OURS and len(self.screen_stack) > 1 and action not in _BESIDE:
             return False
         return super().check_action(action, parameters)
 
@@ -490,11 +493,12 @@ def prepare() -> None:
     gc.set_threshold(*COLLECTED_AFTER)
 
 
-def run(link: Link, first: Place, jobs: str | None, changing: Link | None) -> None:
-    """The console until somebody leaves it; its arguments are ConsoleApp's."""
+def run(link: Link, first: Place, jobs: str | None, changing: Link | None) -> int:
+    """The console until somebody leaves it: the exit code. Its arguments are ConsoleApp's."""
     prepare()
     app = ConsoleApp(link, first, jobs, changing=changing)
     try:
         app.run()
     finally:
         app.world.close()
+    return app.return_code or 0

@@ -1,10 +1,12 @@
 """`penstock console` as a process at a terminal, and somebody who reads and types there."""
 
+import fcntl
 import os
 import pty
 import re
 import select
 import subprocess
+import termios
 import time
 
 from tests.console_process import PENSTOCK
@@ -12,15 +14,20 @@ from tests.console_process import PENSTOCK
 LIMIT_S = 60.0
 
 
+def _take_terminal():
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
 class Terminal:
     """A console at the other end of a terminal, or another command, and what it has written."""
 
-    def __init__(self, *words, command=(*PENSTOCK, "console"), cwd=None, **env):
+    def __init__(self, *words, command=(*PENSTOCK, "console"), cwd=None, controlling=False, **env):
+        """controlling: the end of the terminal is a SIGHUP for it."""
         self._ours, theirs = pty.openpty()
         self.process = subprocess.Popen(
             [*command, *words], stdin=theirs, stdout=theirs, stderr=theirs,
             env=os.environ | {"TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24"} | env,
-            start_new_session=True, cwd=cwd,
+            start_new_session=True, cwd=cwd, preexec_fn=_take_terminal if controlling else None,
         )  # fmt: skip
         os.close(theirs)
         self.said = b""
@@ -33,6 +40,14 @@ class Terminal:
             assert time.monotonic() < end, self.said[-2000:]
             if select.select([self._ours], [], [], 1.0)[0]:
                 self.said += os.read(self._ours, 65536)
+
+    def echoes(self):
+        """Whether what is typed is shown by the terminal itself."""
+        return bool(termios.tcgetattr(self._ours)[3] & termios.ECHO)
+
+    def hang_up(self):
+        """Nobody is at the terminal any more."""
+        os.close(self._ours)
 
     def type(self, text):
         os.write(self._ours, text.encode())

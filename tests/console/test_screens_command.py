@@ -137,3 +137,60 @@ def test_in_a_browser_it_answers_who_has_the_token(alone):
             assert process.wait(LIMIT_S) == 0
         finally:
             process.kill()
+
+
+def _is_given_back(terminal):
+    """The last words to the terminal are those that leave it as it was."""
+    for mode in ("1049", "1000", "1004", "2004"):
+        assert terminal.said.rfind(f"\x1b[?{mode}l".encode()) > terminal.said.rfind(
+            f"\x1b[?{mode}h".encode()
+        ), mode
+    assert terminal.said.rfind(b"\x1b[?25h") > terminal.said.rfind(b"\x1b[?25l")
+    assert terminal.echoes()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_ends_it_gives_the_terminal_back(alone, number):
+    terminal = Terminal("topics", "--read-only", PENSTOCK_BOOTSTRAP=alone.bootstrap)
+    try:
+        terminal.until("READ-ONLY")
+        assert not terminal.echoes()
+        terminal.process.send_signal(number)
+        assert terminal.ends() == 128 + number
+        _is_given_back(terminal)
+        assert b"Traceback" not in terminal.said
+    finally:
+        terminal.close()
+
+
+@pytest.mark.parametrize("controlling", [True, False])
+def test_a_terminal_that_goes_away_ends_it(alone, controlling):
+    """It is a signal for the leader of the session; others read the end of their input."""
+    env = {"PENSTOCK_BOOTSTRAP": alone.bootstrap}
+    terminal = Terminal("topics", "--read-only", controlling=controlling, **env)
+    terminal.until("READ-ONLY")
+    terminal.hang_up()
+    assert terminal.process.wait(LIMIT_S) == 128 + signal.SIGHUP
+
+
+@pytest.mark.parametrize("how", ["key", "signal"])
+def test_it_is_suspended_and_comes_back(alone, how):
+    terminal = Terminal("topics", "--read-only", PENSTOCK_BOOTSTRAP=alone.bootstrap)
+    try:
+        terminal.until("READ-ONLY")
+        if how == "key":
+            terminal.type("\x1a")
+        else:
+            terminal.process.send_signal(signal.SIGTSTP)
+        terminal.until("\x1b[?1004l")
+        _, status = os.waitpid(terminal.process.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status)
+        _is_given_back(terminal)
+        terminal.said = b""
+        terminal.process.send_signal(signal.SIGCONT)
+        terminal.until("\x1b[?1049h")
+        terminal.until("READ-ONLY")
+        terminal.type("q")
+        assert terminal.ends() == 0
+    finally:
+        terminal.close()
