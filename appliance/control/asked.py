@@ -1,4 +1,4 @@
-"""What a netproc asks control, and for whom: read here, once for each message, and nowhere else."""
+"""A netproc's request to control and its caller: parsed here, once for each message."""
 
 from typing import NamedTuple
 
@@ -14,8 +14,9 @@ class Asked(NamedTuple):
 
 
 def read(message: Message, callers: Callers) -> Asked:
-    """What came with a FORWARD or an ENSURE_TOPIC. Raises MalformedRequest: no netproc of ours
-    sends that."""
+    """Parses the payload of a FORWARD or an ENSURE_TOPIC. Raises MalformedRequest: no netproc of
+    ours sends that.
+    """
     if message.op == FORWARD:
         return Asked(callers.of(message.payload), b"")
     return Asked(callers.of(message.payload[: message.e]), message.payload[message.e :])

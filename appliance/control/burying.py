@@ -72,7 +72,7 @@ class Burying:
 
     @property
     def unwritten(self) -> bool:
-        """Whether something was noted that is not on the disk."""
+        """True if a journalled deletion is not on the disk yet."""
         return self.writing or self.trash.unwritten
 
     def begin(self) -> bool:

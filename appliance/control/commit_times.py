@@ -12,7 +12,7 @@ _NOTHING: Final = -1
 
 
 class CommitTimes:
-    """What was measured and has not been told yet."""
+    """Commit latencies that are measured and not published yet."""
 
     __slots__ = ("_count", "_end", "_since_ns", "_took_ns")
 

@@ -1,4 +1,4 @@
-"""What control's answers are made from, made anew for each batch of requests over the same parts.
+"""The context of control's answers, made anew for each batch of requests over the same parts.
 
 Called by `shell.py` and by whoever decides something for it.
 """
@@ -95,7 +95,7 @@ class Contexts:
         return context
 
     def refresh(self, context: AdminContext) -> None:
-        """What the request before may have changed."""
+        """Refreshes the values that the previous request may have changed."""
         started = self._started
         context.situation.free_rows = started.rows.free - started.quorum.images.partitions
         context.situation.counts = context.situation.node_rows = None

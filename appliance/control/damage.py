@@ -74,7 +74,7 @@ def _end(disk: Disk, path: str, base: int, size: int, durable: int) -> tuple[int
 
 
 def _later_epoch(rest: memoryview, epoch: int) -> bool:
-    """Whether a whole batch of a later leader epoch lies somewhere behind the damage."""
+    """True if a whole batch of a later leader epoch lies somewhere behind the damage."""
     raw = bytes(rest)
     at = raw.find(bytes((MAGIC,)), _MAGIC_AT)
     while at >= 0:

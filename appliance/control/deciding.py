@@ -1,4 +1,4 @@
-"""What is asked of control, and by whom it is decided: here, or by the active controller elsewhere.
+"""Routes requests to control: decided here, or by the active controller elsewhere.
 
 Called by `shell.py`, which keeps the answers until they may be said.
 """
@@ -70,7 +70,7 @@ class Deciding:
         context.situation.permit = self._mutations.permit(key, version, caller)
 
     def own(self, key: int, version: int, values: Values) -> Decision:
-        """What this node asks of itself, while it leads."""
+        """Decides this node's own request, while it leads."""
         context = self._contexts.context()
         context.rights = OURSELVES
         body = encode_request(build(request_type(key, version), values))

@@ -63,8 +63,9 @@ class Doors:
         return binding.why_not(host, port, {one.port for one in self._config.opened()})
 
     def check_shown(self, wanted: BrokerConfig, only: Collection[str] | None) -> None:
-        """Whether this node's listeners, or only these, could show certificates by these settings.
-        Raises ConfigError."""
+        """Checks that this node's listeners, or only these, could present certificates by these
+        settings. Raises ConfigError.
+        """
         self._showing.check(wanted, only)
 
     def _mine(self, change: Change) -> bool:

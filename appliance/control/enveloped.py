@@ -37,7 +37,7 @@ def opened(request: Any) -> tuple[Enclosed, Caller]:
 
 
 def answer(enclosed: Enclosed, inner: Decision) -> Decision:
-    """What was decided of the request, in its envelope."""
+    """Wraps the decision of the request in an envelope."""
 
     def refuse(why: int) -> Answer:
         if why == LOST:  # the broker asks the next controller

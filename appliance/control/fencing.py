@@ -95,7 +95,7 @@ class Fencing:
         return min(due_ms, NEVER if waits == NEVER else now_ms + waits)
 
     def _balance(self, balancing: Balancing, now_ms: int) -> None:
-        """What finds no room is looked for again the next time."""
+        """Runs preferred leader elections; those without disk space are retried the next time."""
         with suppress(DiskFull, NotController):
             if records := balancing.tick(self._situation(), now_ms):
                 self._append(records)

@@ -1,6 +1,6 @@
-"""Who votes first in a new cluster whose voters come and go (KIP-853), as `kafka-storage format` is
-told it: this node alone (--standalone), or several at once, each with the directory id that its
-folder is to have (--initial-controllers).
+"""The first voters of a new cluster with dynamic voters (KIP-853), as `kafka-storage format` takes
+them: this node alone (--standalone), or several at once, each with the directory id that its folder
+is to have (--initial-controllers).
 
 They stand beside an empty log as a snapshot of its offset 0; the first leader writes the same into
 the log. A folder that has metadata is never told: who votes there is what its log says.
@@ -42,7 +42,7 @@ class FirstVoters(NamedTuple):
 
     @property
     def several(self) -> bool:
-        """Whether other nodes have to be told of the same cluster."""
+        """True if other nodes must be started with the same list."""
         return len(self.listed) > 1
 
     def directory(self, node_id: int) -> bytes | None:
@@ -86,7 +86,7 @@ def _shape(text: str) -> ConfigError:
 
 
 def check(first: FirstVoters, config: BrokerConfig) -> None:
-    """Whether this node can be one of them. Raises ConfigError."""
+    """Checks that this node can be one of them. Raises ConfigError."""
     node_id = config.int("node.id")
     if config.voters():
         raise ConfigError(
@@ -143,7 +143,7 @@ def write_late(
 
 
 def _begun(disk: Disk, folder: str) -> bool:
-    """Whether it has metadata, or this node has heard of a leader or voted."""
+    """True if the folder has metadata, or this node has voted or learned of a leader."""
     if files.snapshots(disk, folder) or quorum_state.read(disk, folder) != Known():
         return True
     return any(disk.size(f"{folder}/{base:020}.log") for base in files.segments(disk, folder))

@@ -1,5 +1,6 @@
-"""Who of control goes by what the metadata and the settings file say: told what committed metadata
-have changed, and what a reload of the file has. The supervisor hears how many nodes are away."""
+"""Notifies the parts of control that follow the metadata and the settings file: of committed
+changes and of reloads. Tells the supervisor how many nodes are away.
+"""
 
 from collections.abc import Sequence
 from typing import Protocol

@@ -36,14 +36,15 @@ def open_or_format(
     cluster_id: str = "",
     first: FirstVoters | None = None,
 ) -> tuple[Identity, bool]:
-    """Who this node is, and whether the folder was formatted just now.
+    """The identity of this node, and whether the folder was formatted just now.
 
     random(n): n random bytes. cluster_id: of the cluster that it belongs to, "": a new one, or
     whichever the folder says. config: a static cluster of several needs an id that all of them
     have, and keeps its voters; one that is joined has an id; one that begins here has this node as
     its first voter, and others can come (KIP-853). first: who votes first instead, in an empty
     folder. Raises ConfigError when the folder belongs to another node or cluster or holds
-    partitions but no identity."""
+    partitions but no identity.
+    """
     node_id, voters = config.int("node.id"), [one.node_id for one in config.voters()]
     if disk.exists(f"{data_dir}/{META_PROPERTIES}"):
         found = identity.read_identity(disk, data_dir)
@@ -89,8 +90,9 @@ def open_or_format(
 
 
 def _check_voters(disk: Disk, data_dir: str, voters: Collection[int]) -> None:
-    """Who votes is not changed by the settings: those who come could agree without those who know,
-    and what was acknowledged would be cut off. Raises ConfigError."""
+    """Refuses a change of the voters by the settings: the new ones could agree without the old
+    ones, and acknowledged records would be truncated. Raises ConfigError.
+    """
     before = quorum_state.voters(disk, f"{data_dir}/{LOG_FOLDER}")
     if not before or before == set(voters):
         return

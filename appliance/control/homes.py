@@ -1,5 +1,5 @@
-"""What the homes of partitions, I/O processes, ask control: blocks of producer ids, another ISR,
-that it is written down in which folder a partition lies.
+"""Requests of I/O processes to control: blocks of producer ids, another ISR, an assignment of a
+replica to a log folder.
 
 While this node leads the metadata log, or nobody else ever does, it decides at once; else the
 active controller is asked (`broker/node.py`). Called by `shell.py`.
@@ -135,7 +135,7 @@ class Homes:
     # What another controller said -----------------------------------------------------------------
 
     def isr_refused(self, proposal: Proposal, code: int) -> None:
-        """What this home proposed will never be."""
+        """Queues the refusal of an ISR that this ioproc proposed."""
         self._refused.append((proposal, code))
 
     def ids(self, ioproc: int, first: int, count: int) -> None:
@@ -151,7 +151,7 @@ class Homes:
     # Answers --------------------------------------------------------------------------------------
 
     def undo(self, since: int) -> None:
-        """What was decided from `since` on will not be."""
+        """Refuses the decisions from `since` on, which are lost."""
         self._ids.undo(since)
 
     def release(self, committed: int) -> bool:

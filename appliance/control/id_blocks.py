@@ -39,7 +39,7 @@ class IdBlocks:
         self._due.append((ioproc, errors.NONE, first, count))
 
     def undo(self, since: int) -> None:
-        """What was decided from `since` on will not be."""
+        """Refuses the blocks decided from `since` on, which are lost."""
         while self._waiting and self._waiting[-1][2] > since:
             self.refuse(self._waiting.pop()[0])
 

@@ -1,5 +1,5 @@
-"""What the cluster is, twice: the committed image, which followers see, and the speculative one, in
-which what was decided has already come true.
+"""Two images of the cluster: the committed one, which followers see, and the speculative one, which
+includes decisions not committed yet.
 
 Invariant: `committed` has replayed exactly the records below the high watermark. `speculative`,
 there while this node leads, has replayed those and everything decided since; dropping it forgets

@@ -1,15 +1,15 @@
-"""Who leads the metadata log, as the rest of control asks it."""
+"""The leadership of the metadata log, for the rest of control."""
 
 from appliance.quorum.messages import NOBODY
 from appliance.quorum.replica import Replica
 
 
 class NotController(Exception):
-    """Whoever wants a change must ask the leader of the metadata log, which this node is not."""
+    """Raised when a change must be asked of the active controller, which this node is not."""
 
 
 class Leadership:
-    """What this node's replica of the quorum knows; only looks."""
+    """A read-only view of this node's replica of the quorum."""
 
     __slots__ = ("_replica",)
 
@@ -18,7 +18,7 @@ class Leadership:
 
     @property
     def leads(self) -> bool:
-        """Whether this node is the leader."""
+        """True if this node is the leader."""
         return self._replica.leads
 
     @property

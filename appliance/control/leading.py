@@ -1,5 +1,5 @@
-"""What this node does once it leads: begin its epoch in the log, bring what every new controller
-brings, and ask for its own registration like anybody who asks for a change.
+"""First steps of a new leader: begin its epoch in the log, write the records of every new
+controller, and request its own registration as any other change.
 
     lead ──▶ (elected) ──▶ begin ──▶ begun
                  resign: waits to be elected again
@@ -175,8 +175,9 @@ class Leading:
 
 
 def _endpoints(config: BrokerConfig, ports: Sequence[int]) -> tuple[Endpoint, ...]:
-    """What the registration says of our listeners; clients of who is alone are told what their own
-    socket reached."""
+    """The endpoints of our registration; clients of a single node get the address that their own
+    socket reached.
+    """
     protocols = config.protocols()
     found = []
     for number, one in enumerate(config.endpoints()):

@@ -1,5 +1,5 @@
-"""What a voter without room on its disk does about its place in the quorum: as a leader it makes
-way, else it holds back.
+"""A voter with a full disk gives up leadership: as the leader it resigns, else it does not stand
+for election.
 
 Where the disk is nearly full no partition can be made, for they make the metadata grow; where
 nothing can be appended nobody is fenced and nothing is led elsewhere. Who leads so resigns where

@@ -63,17 +63,17 @@ class MetadataLog:
 
     @property
     def end_offset(self) -> int:
-        """What the next record gets."""
+        """The offset of the next record."""
         return self._log.end_offset
 
     @property
     def start_offset(self) -> int:
-        """Of the first record."""
+        """The offset of the first record."""
         return self._log.log_start_offset
 
     @property
     def last_epoch(self) -> int:
-        """Of the last record, 0 when there never was one."""
+        """The leader epoch of the last record, 0 when there never was one."""
         return max(self._log.latest_epoch, self._before)
 
     def end_of(self, epoch: int) -> tuple[int, int]:
@@ -90,7 +90,7 @@ class MetadataLog:
 
     @property
     def unsynced(self) -> bool:
-        """Whether something was appended that is not durable."""
+        """True if an appended record is not durable."""
         return self._log.end_offset > self.durable
 
     def append(self, batch: memoryview, epoch: int, now_ms: int) -> int:
@@ -120,9 +120,10 @@ class MetadataLog:
         return base
 
     def _settle(self) -> None:
-        """What is appended is on the disk at return, whether a sync of it is under way or not.
-        Behind a gap that a power cut left, a segment or an epoch would make a start believe in
-        damage (`damage.py`). Raises StorageFailed, which is final."""
+        """Syncs all that is appended, whether another sync is under way or not. Behind a gap that a
+        power cut left, a segment or an epoch would make a start believe in damage (`damage.py`).
+        Raises StorageFailed, which is final.
+        """
         log = self._log
         try:
             for segment in (*log.unsynced.rolled, log.active):
@@ -153,8 +154,9 @@ class MetadataLog:
                 start = header.last_offset + 1
 
     def truncate(self, offset: int, now_ms: int) -> None:
-        """What stands from `offset` on was cut off by a later leader's log. No sync is under way.
-        Raises StorageFailed, which is final."""
+        """Truncates to `offset`, because the leader's log diverges there. No sync is under way.
+        Raises StorageFailed, which is final.
+        """
         log = self._log
         log.recovery_point = min(log.recovery_point, offset)  # which is in memory alone
         log.truncate_to(offset, now_ms)
@@ -168,9 +170,9 @@ class MetadataLog:
         self.durable = self._log.end_offset
 
     def begin_sync(self) -> FlushJob | None:
-        """What is to run, on any thread, so that everything appended until now is on the disk;
-        `end_sync` when it has. One at a time; appending goes on meanwhile. Raises StorageFailed,
-        which is final."""
+        """Returns a job, for any thread, that makes all appended records durable; call `end_sync`
+        after it. One at a time; appending goes on meanwhile. Raises StorageFailed, which is final.
+        """
         return self._log.flush_job()
 
     def end_sync(self, job: FlushJob, failure: Exception | None) -> None:
@@ -255,8 +257,9 @@ def open_log(
 
 
 def whole(disk: Disk, data_dir: str) -> bool:
-    """Whether nothing in the log is damaged, a torn tail included. Raises StorageFailed when it
-    cannot be read."""
+    """True if nothing in the log is damaged, a torn tail included. Raises StorageFailed when it
+    cannot be read.
+    """
     folder = f"{data_dir}/{LOG_FOLDER}"
     known, bases = files.snapshots(disk, folder), files.segments(disk, folder)
     try:

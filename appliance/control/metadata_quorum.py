@@ -118,12 +118,12 @@ class MetadataQuorum:
 
     @property
     def active(self) -> bool:
-        """Whether requests are decided here: this node leads, and its log says so."""
+        """True if requests are decided here: this node leads, and its log has its epoch."""
         return self.images.speculative is not None
 
     @property
     def image(self) -> MetadataImage:
-        """What requests are answered from: the speculative image, while there is one."""
+        """The image to answer from: the speculative one, while it exists."""
         return self.images.speculative or self.images.committed
 
     @property
@@ -141,7 +141,7 @@ class MetadataQuorum:
 
     @property
     def behind(self) -> bool:
-        """Whether `advance` has something to do."""
+        """True if `advance` has something to do."""
         return self._agreed > self.committed
 
     @property
@@ -151,7 +151,7 @@ class MetadataQuorum:
 
     @property
     def alone(self) -> bool:
-        """Whether this node is the only one that votes."""
+        """True if this node is the only voter."""
         return self.replica.alone
 
     @property
@@ -222,7 +222,7 @@ class MetadataQuorum:
 
     @property
     def may_change(self) -> bool:
-        """Whether `say` may name other voters: nothing is under way that it could cross."""
+        """True if `say` may name other voters: no other change of them is under way."""
         return self.active and self.replica.may_change and not self._held
 
     def elect(self, electorate: Electorate, now_ms: int) -> None:
@@ -399,7 +399,7 @@ class MetadataQuorum:
         return changes
 
     def _replay(self, end: int) -> tuple[list[Change], int]:
-        """What another leader, or this one before it began to decide, left in the log."""
+        """Replays records that another leader, or this one before it became active, wrote."""
         image = self.images.committed
         changes: list[Change] = []
         count = size = 0
@@ -423,8 +423,7 @@ class MetadataQuorum:
     # Snapshots ------------------------------------------------------------------------------------
 
     def snapshot_due(self, now_ms: int) -> bool:
-        """Whether a snapshot should begin. There is none in the middle of a metadata transaction
-        (KIP-868)."""
+        """True if a snapshot should begin. Never within a metadata transaction (KIP-868)."""
         return self.images.committed.pending is None and self.snapshots.due(now_ms)
 
     def begin_snapshot(self, now_ms: int) -> Unwritten:
@@ -489,7 +488,7 @@ def open_quorum(
 
 
 def _history(log: MetadataLog, follower: Follower, static: Electorate) -> History:
-    """Who votes: as the follower has replayed it, and what the rest of the log says."""
+    """The voters of the log: as the follower has replayed them, then by the rest of the log."""
     history = History(of_snapshot(follower.quorum, static))
     for header, batch in log.read(follower.applied, log.end_offset):
         if header.is_control:

@@ -1,5 +1,5 @@
-"""What other leaders decided is noted before it comes true here: that topics go, which can be
-brought back as long as every node knows that its folders of them are to be kept.
+"""Journals the deletions that other leaders decide before they apply here, because a deleted topic
+can be undeleted only while every node knows which folders to keep.
 
     a batch with removals ─ look ─▶ a note is written, on a thread ─ noted ─▶ it is replayed
 
@@ -28,8 +28,9 @@ class Decided(NamedTuple):
 
 
 def only_removals(records: Sequence[object]) -> bool:
-    """Whether a batch has nothing but removals of topics: it does not matter for the note of one
-    whether the one before has come true."""
+    """True if a batch only removes topics: its note does not depend on whether the batch before has
+    been replayed.
+    """
     return all(isinstance(one, kraft.RemoveTopicRecord) for one in records)
 
 
@@ -51,7 +52,7 @@ class Noticing:
 
     @property
     def limit(self) -> int:
-        """Of the first batch whose note is not written, NOWHERE: there is none."""
+        """The offset of the first batch whose note is not written, NOWHERE: there is none."""
         return self._waiting[0][0] if self._waiting else NOWHERE
 
     def look(self, header: BatchHeader, records: Sequence[object], image: MetadataImage) -> None:

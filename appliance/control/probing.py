@@ -17,7 +17,7 @@ _FEATURE: Final = "kraft.version"
 
 
 class Probing(NamedTuple):
-    """What is decided when this node has answered. go_on: with what it said."""
+    """A decision that needs an answer of this node. go_on: decides with it."""
 
     node_id: int
     place: Place

@@ -52,7 +52,7 @@ _OBSERVER_MS: Final = 300_000
 
 
 class Roles(Protocol):
-    """Who acts upon this node's place in the quorum."""
+    """Callbacks for changes of this node's role in the quorum."""
 
     def led(self) -> None:
         """This node leads a new epoch. Raises StorageFailed."""
@@ -173,8 +173,10 @@ class QuorumDriver:
         return newest and 0 < self._goal <= quorum.committed
 
     def settle(self) -> bool:
-        """What follows from what happened: to the disk, to the others, and here. Whether the disk
-        has it; if not, nobody may hear of a vote. Raises StorageFailed."""
+        """Carries out the replica's effects: writes its state, sends its messages, follows its
+        role. False if the state is not on the disk, so that no vote may be sent. Raises
+        StorageFailed.
+        """
         known, messages = self._replica.take()
         written = self._written(known or self._unwritten)
         for target, what in messages if written else ():
@@ -183,8 +185,9 @@ class QuorumDriver:
         return written
 
     def _written(self, known: Known | None) -> bool:
-        """Whether quorum-state has all that this replica must know, this with it. Raises
-        StorageFailed."""
+        """Writes quorum-state if it has changed; True if the file is up to date. Raises
+        StorageFailed.
+        """
         if known is None:
             return True
         now_ms = self._now_ms()
@@ -301,7 +304,7 @@ class QuorumDriver:
         link.ask(key, wire.HIGHEST[key], values, done, timeout_ms, wire.LOWEST[key])
 
     def _answer(self, target: int, what: Message, answer: Any) -> wire.Heard | None:
-        """What an answer says; None when there is none, which is told."""
+        """Parses a response; None, with a log event, when it is an error."""
         try:
             if isinstance(answer, PeerError):
                 raise answer

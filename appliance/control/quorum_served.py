@@ -1,4 +1,4 @@
-"""What other nodes ask this one's replica of the quorum: votes, who leads, the log, snapshots.
+"""Serves the quorum requests of other nodes: votes, epochs, fetches of the log, snapshots.
 
 A fetch that finds nothing new is parked until something has come or its time is up. Invariant:
 nothing is answered before quorum-state has what the answer follows from (`settle`). Called by
@@ -185,7 +185,7 @@ class Served:
 
     @property
     def _news(self) -> tuple[int, int, int, bool]:
-        """What a fetch that waits would be told of."""
+        """The values whose change answers a parked fetch."""
         replica = self._replica
         return self._end, replica.high_watermark, replica.epoch, replica.leads
 

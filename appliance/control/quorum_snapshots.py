@@ -23,8 +23,9 @@ class BeginAgain(Exception):
 
 @dataclass(slots=True)
 class Download:
-    """What has come so far. snapshot: (end, epoch). epoch: of the leader that sends it. position:
-    of the next byte."""
+    """A snapshot in progress. snapshot: (end, epoch). epoch: of the leader that sends it. position:
+    of the next byte.
+    """
 
     snapshot: tuple[int, int]
     epoch: int

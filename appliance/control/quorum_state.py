@@ -23,8 +23,9 @@ _LAST_ID: Final = (1 << 31) - 1
 
 
 def read(disk: Disk, folder: str) -> Known:
-    """What was written last, epoch 0 when nothing was. Raises ConfigError when the file is not
-    readable."""
+    """Reads the last written state, epoch 0 when there is none. Raises ConfigError when the file is
+    not readable.
+    """
     with _whole(f"{folder}/{NAME}"):
         state = _state(disk, folder)
         if not state:
@@ -55,16 +56,18 @@ def mend(known: Known, log_epoch: int) -> tuple[Known, str]:
 
 
 def voters(disk: Disk, folder: str) -> frozenset[int]:
-    """Whose votes counted when it was written; nobody: there is no file, or the log names them.
-    Raises ConfigError when the file is not readable."""
+    """The voters when it was written; empty: there is no file, or the log names them. Raises
+    ConfigError when the file is not readable.
+    """
     with _whole(f"{folder}/{NAME}"):
         named = _state(disk, folder).get("currentVoters") or ()
         return frozenset(int(one["voterId"]) for one in named)
 
 
 def dynamic(disk: Disk, folder: str) -> bool:
-    """Whether the log named the voters when it was written. Raises ConfigError when the file is not
-    readable."""
+    """True if the log named the voters when it was written. Raises ConfigError when the file is not
+    readable.
+    """
     with _whole(f"{folder}/{NAME}"):
         return int(_state(disk, folder).get("data_version", 0)) > 0
 

@@ -16,7 +16,7 @@ Place = tuple[str, int]
 
 
 class Way(Protocol):
-    """What carries requests to another node: `peers.link.Link`."""
+    """A connection that carries requests to another node: `peers.link.Link`."""
 
     def ask(
         self, api_key: int, version: int, message: Body, done: Done, timeout_ms: int, lowest: int

@@ -1,5 +1,5 @@
-"""What replicas of the quorum say to one another, as Kafka's messages: Vote (52), BeginQuorumEpoch
-(53), EndQuorumEpoch (54), Fetch (1) of `__cluster_metadata`-0 and FetchSnapshot (59).
+"""Converts messages between replicas to Kafka's: Vote (52), BeginQuorumEpoch (53), EndQuorumEpoch
+(54), Fetch (1) of `__cluster_metadata`-0 and FetchSnapshot (59).
 
 Only what decides is in `quorum/messages.py`; here it gets the cluster's id, the topic, codes and
 where leaders are reached.
@@ -61,8 +61,9 @@ Places = Mapping[int, tuple[str, int]]
 
 
 class Limits(NamedTuple):
-    """Of one fetch: how long it may wait, in ms, and bytes. high_watermark: the one that is known
-    already; another one is worth an answer."""
+    """Limits of one fetch: its longest wait in ms, and bytes. high_watermark: the follower's; a
+    different one is worth an answer.
+    """
 
     max_wait_ms: int
     max_bytes: int
@@ -73,7 +74,9 @@ class Limits(NamedTuple):
 
 
 class Sender(NamedTuple):
-    """Who asks. voters: id → directory id. endpoints: where it is reached as a controller."""
+    """The node that sends a request. voters: id → directory id. endpoints: where it is reached as a
+    controller.
+    """
 
     cluster_id: str
     voters: Mapping[int, bytes]
@@ -154,7 +157,7 @@ def _fetch(what: Fetch, cluster_id: str, limits: Limits) -> Values:
 
 
 class Heard(NamedTuple):
-    """What an answer says, None: nothing new. records: what came with a fetch."""
+    """The content of a response, None: nothing new. records: those of a fetch."""
 
     what: Voted | Fetched | BeginEpoch | None
     records: bytes = b""
@@ -167,7 +170,7 @@ def places(answer: Any) -> dict[int, tuple[str, int]]:
 
 
 def answered(asked: Message, answer: Any) -> Heard:
-    """What a decoded answer says. Raises PeerError for one that tells of nothing but an error."""
+    """Parses a decoded response. Raises PeerError for one that tells of nothing but an error."""
     if answer.error_code != NONE:
         raise PeerError(int(answer.error_code), f"it answers {answer.error_code.name}")
     if isinstance(asked, Fetch):

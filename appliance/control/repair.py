@@ -44,11 +44,10 @@ _WRONG: Final = (PeerError, ReplayFailed, KeyError, IndexError, ValueError)
 
 @dataclass(slots=True)
 class Plan:
-    """What can be saved. end: where the log goes on. snapshot: offset of the snapshot that it was
-    made from, -1: none. lost: (first offset, last offset) of records that nothing has any more, the
-    last one -1 when nobody knows how many there were.
-    contradictions: records that make no sense without those. found: topics taken from folders:
-    name → partitions; their settings are not known."""
+    """The result of a repair. end: where the log goes on. snapshot: offset of the snapshot that it
+    was made from, -1: none. lost: (first offset, last offset) of lost records, the last one -1 when
+    their number is unknown.
+    """
 
     image: MetadataImage = field(default_factory=MetadataImage)
     quorum: VoterSet = field(default_factory=VoterSet)
@@ -145,7 +144,7 @@ def _places(data: memoryview, behind: int) -> Iterator[tuple[BatchHeader, int]]:
 
 
 def _tail(disk: Disk, folder: str) -> bool:
-    """Whether something lies behind the last whole batch."""
+    """True if bytes lie behind the last whole batch."""
     bases = files.segments(disk, folder)
     if not bases:
         return False
@@ -225,8 +224,9 @@ def _next_epoch(in_log: int, on_disk: int) -> int:
 
 
 def others_vote(disk: Disk, data_dir: str, node_id: int, made: Plan) -> bool:
-    """Whether this is the log of one of several voters, which agreed on its offsets: a plan is none
-    for it. Raises ConfigError, StorageFailed."""
+    """True if this is the log of one of several voters, which agreed on its offsets: a plan does
+    not apply to it. Raises ConfigError, StorageFailed.
+    """
     record = made.quorum.record
     named = {node_id} if record is None else {one.voter_id for one in record.voters}
     return len(quorum_state.voters(disk, f"{data_dir}/{LOG_FOLDER}") or named) > 1

@@ -1,4 +1,4 @@
-"""What netprocs send to control, decoded where it lies and decided: `Requests`.
+"""Decodes and decides requests that netprocs forward to control: `Requests`.
 
 Decides over the image that the context brings and appends; says nothing to the peer before the
 records are committed, so it returns the answer for the shell to keep until then, and what to answer
@@ -65,8 +65,9 @@ _NO_ANSWER: Final = "The controller of the cluster did not do this: it is not kn
 
 
 class Elsewhere(NamedTuple):
-    """What another node decides. timeout_ms: for how long who asks waits, 0: it does not say.
-    refuse: what is answered should nobody decide it."""
+    """A request that another node decides. timeout_ms: how long the client waits, 0: unknown.
+    refuse: the answer if it is never decided.
+    """
 
     question: Question
     refuse: Refuse
@@ -143,7 +144,7 @@ class Requests:
     def _first(
         self, api: Api, version: int, body: bytes, request: Any, context: AdminContext
     ) -> Probing | Asking | None:
-        """Whom to ask before this is decided."""
+        """The node or the brokers to ask before this is decided, or None."""
         key, rights = api.key, context.rights
         if (where := _probe(api, request, context)) is not None:
             probed = partial(self._probed, key, version, body, rights)
@@ -232,8 +233,9 @@ class Requests:
     def elsewhere(
         self, key: int, version: int, body: bytes, context: AdminContext, *, known: bool
     ) -> Elsewhere | None:
-        """What is to be asked of the active controller, which is another node, known or not; None
-        when this node has the answer."""
+        """The request to send to the active controller, if that is another node, known or not; None
+        when this node has the answer.
+        """
         api = APIS.get(key)
         if api is None or not api.lowest <= version <= api.highest or api.controllers:
             return None
@@ -253,7 +255,7 @@ class Requests:
         )
 
     def _refuses(self, api: Api, request: Any, version: int, context: AdminContext) -> bool:
-        """Whether this node's own files are why what another one would decide must not be."""
+        """True if this node's own files make a change invalid that another node would decide."""
         if not api.files(request, context.situation.node_id):
             return False
         try:
@@ -366,7 +368,7 @@ class Requests:
 
 
 def _probe(api: Api, request: Any, context: AdminContext) -> tuple[int, str, int] | None:
-    """Who is to be asked before this is decided, for a caller who may want it at all."""
+    """The node to ask before this is decided, if the caller may request it at all."""
     if api.probe is None or context.probed is not None:
         return None
     need = needs.WHOLE.get(api.key)
@@ -375,7 +377,7 @@ def _probe(api: Api, request: Any, context: AdminContext) -> tuple[int, str, int
 
 
 def _decide(api: Api, request: Any, version: int, context: AdminContext) -> Answer:
-    """What the API decides, where the caller may ask for it at all."""
+    """The API's decision, if the caller may request it at all."""
     need = needs.WHOLE.get(api.key)
     code = errors.NONE if need is None else context.rights.refusal(need)
     if code == errors.NONE:
@@ -384,7 +386,7 @@ def _decide(api: Api, request: Any, version: int, context: AdminContext) -> Answ
 
 
 def _of_own_files(api: Api, request: Any, context: AdminContext, answer: Answer) -> bool:
-    """Whether it is the answer of the node whose files are not good."""
+    """True if the answer refuses a change because of this node's own files."""
     about = api.files(request, context.situation.node_id)
     return about and any(row["error_code"] for row in answer.values["responses"])
 
@@ -397,7 +399,7 @@ def _told(api: Api, request: Any, code: int, text: str) -> Answer:
 
 
 def _who(context: AdminContext) -> dict[str, object]:
-    """Who asks, as an event names them."""
+    """The caller's fields in an event."""
     caller = context.rights.caller
     return {"client": caller.client_id, "user": caller.principal.name, "peer": caller.address}
 

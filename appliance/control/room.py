@@ -28,7 +28,7 @@ _CORDONED: Final = (
 
 
 def nearly_full(folder: str, free: int, missing: int) -> str:
-    """What people are told: how much is free and missing, and what helps."""
+    """The error text: how much is free and missing, and the remedy."""
     return (
         f"The disk of {folder} is nearly full: {free // _MIB} MiB are free,"
         f" {-(-missing // _MIB)} MiB more must be. Delete topics or records (DeleteTopics,"
@@ -71,12 +71,12 @@ class Room:
         return frozenset(n for n, path in self._paths.items() if path in named or _ALL in named)
 
     def low(self, path: str) -> bool:
-        """Whether this log folder takes no new partitions."""
+        """True if this log folder takes no new partitions."""
         return any(self._closed(n) for n, one in self._paths.items() if one == path)
 
     @property
     def metadata_low(self) -> bool:
-        """Whether the disk of the first folder, which holds the metadata, is nearly full."""
+        """True if the disk of the first folder, which holds the metadata, is nearly full."""
         return 0 in self._guards and self._guards[0].low
 
     def _closed(self, number: int) -> bool:
@@ -122,6 +122,6 @@ class Room:
         return ""
 
     def told(self, number: int) -> str:
-        """What to say of this folder."""
+        """The error text for this folder."""
         guard = self._guards[number]
         return nearly_full(self._paths[number], guard.free, max(guard.missing, _MIB))

@@ -62,7 +62,7 @@ class PartitionRows:
         return row[columns.SIZE_BYTES], row[columns.LOG_END] - row[columns.LOG_START]
 
     def everyone_has(self, offset: int) -> bool:
-        """Whether every other process has replayed the metadata below this offset.
+        """True if every other process has replayed the metadata below this offset.
 
         What was true stays true: a process that comes later begins with what is published then.
         """

@@ -1,5 +1,5 @@
-"""Whether the listeners of this node would speak TLS with other settings: what network processes
-show is loaded here too, because whoever asks for a change hears at once what is wrong with it.
+"""Validates TLS settings of this node's listeners: loads the certificates that network processes
+would present, so that a change with an error is refused at once.
 
 Invariant: nothing is shown by this process; what it loaded before says which names a certificate
 must go on having (KIP-978). Without a listener that speaks TLS nothing is loaded. Called by
@@ -16,7 +16,7 @@ from appliance.metadata.image import MetadataImage
 
 
 class Showing:
-    """Of this node."""
+    """The TLS validation of this node."""
 
     __slots__ = ("_certificates", "_config", "_image")
 
@@ -33,8 +33,9 @@ class Showing:
             self._certificates = Certificates(self._in_force, names, None, clock_here())
 
     def check(self, wanted: BrokerConfig, only: Collection[str] | None) -> None:
-        """Whether these settings can take the place of those in force. only: for these listeners,
-        in lower case. Raises ConfigError."""
+        """Checks that these settings can replace those in force. only: for these listeners, in
+        lower case. Raises ConfigError.
+        """
         if self._certificates is not None:
             self._certificates.renew()
             self._certificates.check(wanted, only)

@@ -68,7 +68,9 @@ class Snapshots:
         self._taken_ms = now_ms
 
     def due(self, now_ms: int) -> bool:
-        """Whether enough was committed, or long enough ago, since the last snapshot."""
+        """True if enough bytes were committed, or enough time has passed, since the last
+        snapshot.
+        """
         limits, size = self._limits, self.bytes_committed
         if now_ms < self._again_ms:
             return False

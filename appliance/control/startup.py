@@ -1,4 +1,4 @@
-"""What control does before it leads: format or open, recover, give every partition its row.
+"""Steps of control before it leads: format or open, recover, give every partition its row.
 
 Every step may be cut off by a power cut or a kill and is simply done again by the next start.
 """
@@ -67,8 +67,9 @@ def start(
 
 @contextmanager
 def first_time(seat: Seat) -> Iterator[None]:
-    """What fails in here raises CannotServe at the first start of a run; later ConfigError,
-    StorageFailed and MetadataUnreadable, which may pass."""
+    """Turns failures within into CannotServe at the first start of a run; later ConfigError,
+    StorageFailed and MetadataUnreadable pass, because they may be temporary.
+    """
     try:
         yield
     except (ConfigError, StorageFailed, MetadataUnreadable) as cause:

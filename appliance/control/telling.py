@@ -1,4 +1,4 @@
-"""What control says in the log of what has changed, and of what is asked of it."""
+"""Log events of control about changes and requests."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""What control needs of threads."""
+"""The threads of control."""
 
 from collections.abc import Callable
 from typing import Protocol

@@ -1,5 +1,6 @@
-"""What control does about deleted topics: note them before they go, forget them when their time is
-over or the disk is full, and hold their names against consumers that go on asking for them.
+"""Control's record of deleted topics: noted before they are removed, dropped when their time is
+over or the disk is full; their names are protected from automatic creation by consumers that still
+ask for them.
 
 Invariant: control is the only writer of the file. A topic enters it before anybody else on this
 node sees the record of its deletion, and leaves it when it is back with all its folders or can
@@ -123,7 +124,7 @@ class TopicTrash:
 
     @property
     def unwritten(self) -> bool:
-        """Whether `job` has something to give."""
+        """True if `job` has something to write."""
         return self._wanted > self._begun
 
     def wrote(self, note: int, failure: Exception | None) -> None:
@@ -175,15 +176,16 @@ class TopicTrash:
         return max(0, deleted_ms + config().int(NO_AUTO_CREATE_MS) - now_ms)
 
     def kept(self, name: str) -> list[Kept]:
-        """What this node has of deleted topics of this name, the oldest deletion first: promised
-        to whoever decides about it."""
+        """This node's deleted topics of this name, the oldest deletion first; they stay for
+        `PROMISE_MS`.
+        """
         found = [one for one in self.view.topics.values() if one.name == name]
         for one in found:
             self._promised[one.topic_id] = self._monotonic_ms() + PROMISE_MS
         return [Kept(one, self._held(one)) for one in found]
 
     def settled(self, name: str) -> bool:
-        """Whether everything of this name that is to be kept is noted."""
+        """True if every deletion of this name is noted."""
         return not any(self.view.topics[one].name == name for one in self._new)
 
     def _held(self, buried: Buried) -> frozenset[int]:
@@ -210,7 +212,7 @@ class TopicTrash:
         return held
 
     def _alone(self, buried: Buried) -> bool:
-        """Whether no other node has a replica of it."""
+        """True if no other node has a replica of it."""
         records = (kraft.decode(value) for value in buried.values)
         replicas = [one.replicas for one in records if isinstance(one, kraft.PartitionRecord)]
         return all(one == (self._node_id,) for one in replicas)
@@ -222,7 +224,7 @@ class TopicTrash:
             return False
 
     def due(self, now_ms: int) -> bool:
-        """Whether `tick` should be called."""
+        """True if `tick` should be called."""
         if not self.view.topics and not self.view.names:
             return False
         # The wall clock may be set back: then it is time, too.
@@ -324,5 +326,5 @@ class TopicTrash:
 
 
 def _kept(name: str, topic_id: bytes) -> re.Match[str] | None:
-    """Whether this is the folder of a deleted partition of the topic; group 1 is the partition."""
+    """Matches the folder of a deleted partition of the topic; group 1 is the partition."""
     return re.search(rf"-(\d+)\.{topic_id.hex()}{DELETED_FOLDER}\Z", name)

@@ -16,7 +16,7 @@ _PATIENCE_MS: Final = 5_000
 
 
 class Unvoted:
-    """Of this node."""
+    """Warns while this node waits for voters of the quorum."""
 
     __slots__ = ("_asked", "_log", "_processes", "_quorum", "_said", "_since_ms")
 

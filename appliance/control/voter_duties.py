@@ -1,5 +1,5 @@
-"""What a node does about its own place among the voters (KIP-853): a leader keeps what the log says
-of it right, a follower tells the leader of itself, and who is to join by itself asks for it.
+"""Keeps this node's entry among the voters right (KIP-853): a leader updates its record, a follower
+sends UpdateRaftVoter, and a node with automatic joining sends AddRaftVoter.
 
 Called by `shell.py` in every turn; nothing is due while the log says what is so.
 """
@@ -24,7 +24,7 @@ Values = dict[str, Any]
 
 
 class VoterDuties:
-    """Of this node."""
+    """The voter duties of this node."""
 
     __slots__ = (
         "_again_ms",

@@ -8,7 +8,7 @@ from appliance.wire import control_records as control
 
 
 def heard(before: Electorate, messages: Iterable[control.ControlRecord]) -> Electorate:
-    """What holds when the log has these control records behind `before`."""
+    """The electorate after these control records behind `before`."""
     version, voters = before
     for one in messages:
         if isinstance(one, control.KRaftVersionRecord):
@@ -19,7 +19,9 @@ def heard(before: Electorate, messages: Iterable[control.ControlRecord]) -> Elec
 
 
 def of_snapshot(said: VoterSet, static: Electorate) -> Electorate:
-    """What a snapshot and the log behind it say; without any word of voters they are `static`."""
+    """The electorate of a snapshot and the log behind it; without any record of voters it is
+    `static`.
+    """
     if said.kraft_version == STATIC:
         return static
     before = Electorate(said.kraft_version, ())

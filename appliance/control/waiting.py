@@ -25,8 +25,9 @@ UNDONE: Final = 2
 
 
 class Decision(NamedTuple):
-    """What is answered once it is committed. refuse: what is answered when it will not be; LOST,
-    FULL or UNDONE says why. at_once: it does not wait."""
+    """An answer to give once its records are committed. refuse: the answer if they are lost, for
+    the reason LOST, FULL or UNDONE. at_once: it does not wait.
+    """
 
     code: int
     body: bytes
@@ -65,8 +66,9 @@ class WaitingAnswers:
             yield one.netproc, one.token, one.decision.code, one.decision.body
 
     def refuse(self, since: int, why: int) -> Iterator[tuple[int, int, int, bytes]]:
-        """What was decided from `since` on will not be: the same of every one that could see some
-        of it, each as one that is refused."""
+        """Refuses the decisions from `since` on, which are lost, and the answers that were based on
+        them.
+        """
         waiting = self._waiting
         gone: deque[Waiting] = deque()
         while waiting and waiting[-1].seen > since:

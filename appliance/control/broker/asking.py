@@ -1,5 +1,5 @@
-"""What other brokers keep of deleted topics, which the active controller asks before it brings one
-back: DescribeConfigs of `penstock:deleted:NAME`.
+"""Asks other brokers for their copies of deleted topics, before the active controller undeletes
+one: DescribeConfigs of `penstock:deleted:NAME`.
 
     ask ─▶ each broker ── has not replayed the deletion yet: asked again ──▶ all have said, or it is
                   └─ no answer, no connection: it is away ───────────────▶ time: who asked goes on
@@ -39,16 +39,18 @@ Said = Mapping[int, Mapping[str, list[Kept]]]
 
 
 class Asking(NamedTuple):
-    """What is decided when the other brokers have said what they keep of topics of these names.
-    go_on: with that."""
+    """A decision that needs the other brokers' copies of deleted topics of these names. go_on:
+    decides with them.
+    """
 
     names: tuple[str, ...]
     go_on: Callable[[AdminContext, Said], Decision]
 
 
 class _Round:
-    """Who is asked for one request. links: to those who have not said. again: when (ms) who was
-    asked too early is asked again."""
+    """The brokers asked for one request. links: to those without an answer yet. again: when (ms) a
+    broker asked too early is asked again.
+    """
 
     __slots__ = ("again", "links", "netproc", "said", "token", "until_ms", "what")
 

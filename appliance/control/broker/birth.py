@@ -1,4 +1,4 @@
-"""What a node says of itself when it registers: one start of it, as broker and as controller.
+"""The registration of a node: one start of it, as broker and as controller.
 
 Called by `shell.py`, for `node.py`.
 """

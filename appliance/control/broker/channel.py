@@ -66,7 +66,7 @@ class Channel:
 
     @property
     def known(self) -> bool:
-        """Whether there is somebody to ask."""
+        """True if the active controller is known."""
         return self._link is not None or self.controller == self._node_id
 
     def turn_to(self, controller: int) -> None:

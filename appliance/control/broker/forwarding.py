@@ -63,8 +63,9 @@ class Asks(Protocol):
 
 
 class Question(NamedTuple):
-    """What the controller is asked. read: its answer → (error code, body), as it is said; raises
-    MalformedRequest."""
+    """A request to the controller. read: its answer → (error code, body); raises
+    MalformedRequest.
+    """
 
     api_key: int
     values: Values
@@ -72,7 +73,7 @@ class Question(NamedTuple):
 
 
 class NoController(Exception):
-    """Who answered was not the active controller."""
+    """Raised when the answering node is not the active controller."""
 
 
 @dataclass(slots=True, eq=False)
@@ -186,13 +187,13 @@ class Forwarding:
 
 
 def _judged(error: PeerError) -> Exception:
-    """What is worth asking again, and what is an answer."""
+    """NoController for errors that are worth a retry, else the error itself."""
     again = (errors.NETWORK_EXCEPTION, errors.NOT_CONTROLLER, errors.REQUEST_TIMED_OUT)
     return NoController() if error.code in again else error
 
 
 def creation_code(code: int) -> int:
-    """What is said of a topic that a client asked for, when CreateTopics went like that."""
+    """The error code for a topic that a client asked for, by the code of CreateTopics."""
     return _OTHERWISE.get(code, code)
 
 

@@ -90,8 +90,10 @@ class Lifecycle:
         return self._leave_ms if self._asking else min(self._due_ms, self._leave_ms)
 
     def ask(self, now_ms: int, offset: int, ready: bool) -> Register | Beat | None:
-        """What to ask the active controller now. offset: of the last record of the metadata that
-        this node knows to be committed. ready: every I/O process serves, and knows as much."""
+        """The next request to the active controller, or None. offset: of the last metadata record
+        that this node knows to be committed. ready: every I/O process serves, and has replayed as
+        much.
+        """
         if self._asking or self.state is State.GONE:
             return None
         if self.state is State.NEW:
@@ -176,7 +178,7 @@ class Lifecycle:
             self._pause(now_ms)
 
     def failed(self, now_ms: int) -> None:
-        """Nobody answered."""
+        """Handles a request without an answer."""
         self._answered()
         self._pause(now_ms)
 

@@ -57,7 +57,7 @@ _UNKNOWN_MS: Final = 20
 
 
 class Ears(Protocol):
-    """Who hears of answers for I/O processes: their rings."""
+    """The receivers of answers for I/O processes: their rings."""
 
     def isr_refused(self, proposal: Proposal, code: int) -> None: ...
 
@@ -116,17 +116,17 @@ class Node:
 
     @property
     def state(self) -> State:
-        """Of its life as a broker."""
+        """The state of the broker lifecycle."""
         return self.lifecycle.state
 
     @property
     def epoch(self) -> int:
-        """Of its registration, UNKNOWN before that."""
+        """The epoch of its registration, UNKNOWN before that."""
         return self.lifecycle.epoch
 
     @property
     def controller(self) -> int:
-        """Who is asked, NOBODY while nobody is known."""
+        """The id of the active controller, NOBODY while unknown."""
         return self._work.controller
 
     def turn_to(self, controller: int, image: MetadataImage) -> None:

@@ -1,5 +1,5 @@
-"""What this node asks of itself while it is the active controller: decided and answered as any
-peer's request, without a socket.
+"""This node's own requests while it is the active controller: decided and answered as any peer's
+request, without a socket.
 
 Called by `shell.py` as one more network process, whose answers go to who asked.
 """
@@ -16,7 +16,7 @@ OWN: Final = -1
 
 
 class OwnAnswers:
-    """Who waits, by token."""
+    """The waiting callbacks, by token."""
 
     __slots__ = ("_numbers", "_waiting")
 

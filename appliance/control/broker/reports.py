@@ -1,4 +1,4 @@
-"""What I/O processes have to say to the active controller, many things in one request: new ISRs
+"""Reports of I/O processes to the active controller, batched into one request: new ISRs
 (AlterPartition), folders that partitions lie in (AssignReplicasToDirs).
 
 Invariant: one request of a kind is under way at a time, and what came meanwhile goes with the next

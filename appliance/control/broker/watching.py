@@ -1,4 +1,4 @@
-"""Whether the other brokers are there: the active controller keeps an idle connection to each.
+"""Liveness of the other brokers: the active controller keeps an idle connection to each.
 
 A connection that is closed and then refused says that nobody listens there any more, which the
 death of a single process of an appliance does not: its supervisor holds the listening sockets. That
