@@ -161,7 +161,7 @@ class Afresh:
 
 
 def _is_spare(found: PartitionImage, node_id: int) -> bool:
-    """Whether another node leads, and nobody counts on the replica here."""
+    """True if another node leads, and the replica here is in neither ISR nor ELR."""
     return (
         found.leader not in (-1, node_id)
         and found.leader in found.isr

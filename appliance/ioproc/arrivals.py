@@ -1,4 +1,4 @@
-"""What arrives through the rings, and who it is for: the one place that knows every operation.
+"""Dispatches the messages of the rings: the one place that knows every operation.
 
 Called by the shell with the messages of one process, in order; appends are answered by the end of
 the turn or by a later sync.
@@ -122,7 +122,7 @@ class Arrivals:
     def _mark(
         self, asker: Asker, partition: Partition | None, message: Message, now_ms: int
     ) -> None:
-        """What was decided about a transaction in this turn lies before its marker."""
+        """Appends a marker, behind what was decided about its transaction in this turn."""
         if partition is not None:
             host = self._core.coordinators.get(partition.topic)
             if host is not None and host.decided:

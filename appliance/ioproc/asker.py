@@ -30,7 +30,7 @@ def refusal(op: int, code: int, handle: int, token: int) -> Completion:
 
 
 class Nobody:
-    """Who asks when the appliance itself appends: its completions are dropped."""
+    """The asker of the appliance's own appends: its completions are dropped."""
 
     __slots__ = ("out",)
 
@@ -107,7 +107,7 @@ class Asker:
 
     @property
     def behind(self) -> bool:
-        """Whether so much waits for it that it should ask nothing more now."""
+        """True if so many completions wait for it that it should send nothing more now."""
         return len(self.out) >= BACKLOG
 
     def forget(self) -> None:

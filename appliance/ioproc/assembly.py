@@ -77,7 +77,7 @@ from appliance.shell.seat import Seat
 
 
 class Parts(NamedTuple):
-    """What the shell drives."""
+    """The parts that the shell drives."""
 
     core: Core
     billing: Billing

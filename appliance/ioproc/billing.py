@@ -1,4 +1,4 @@
-"""What an I/O process spends for clients, to bill it by request_percentage.
+"""Measures an I/O process's time for clients, which request_percentage quotas charge.
 
 While some client has a quota on its requests, the time of a turn goes on the bills of those who
 asked in it, by what they asked: a request weighs BASE, and a batch its bytes besides. Waking the

@@ -35,7 +35,7 @@ def read(disk: Disk, data_dir: str, name: str) -> Offsets:
 
 
 def problem(data: bytes) -> str:
-    """What is wrong with the bytes of such a file, "" for nothing."""
+    """The fault in the bytes of such a file, "" for none."""
     if _decode(data) or data.split() == [b"0", b"0"]:
         return ""
     return "it is not whole"

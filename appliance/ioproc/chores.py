@@ -1,4 +1,5 @@
-"""What an I/O process does beside requests: partitions that come and go, by the clock, on threads.
+"""The work of an I/O process beside requests: partitions that come and go, timed work, jobs on
+threads.
 
 Not in each turn: when something was stirred up (`Served.stirred`), and else as often as the last
 round asked for. Invariant: each round does a bounded piece (docs/decisions/0017). Called by the

@@ -49,7 +49,7 @@ class Cleaner:
         self._job: Compactor | None = None
 
     def answer(self, question: dict[str, Any]) -> dict[str, Any]:
-        """What the line of the answer says."""
+        """Does what a question asks; returns its answer."""
         try:
             if question["op"] == "keys":
                 return self._keys(question)

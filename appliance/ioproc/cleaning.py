@@ -110,7 +110,7 @@ class Cleaning:
 
     @property
     def busy(self) -> bool:
-        """Whether the looking or the cleaning of a log is under way."""
+        """True while a log is examined or cleaned."""
         return self._job is not None or self._looking is not None
 
     def tick(self, now_ns: int, now_ms: int) -> None:
@@ -195,12 +195,12 @@ class Cleaning:
         )
 
     def _serves(self, partition: Partition) -> bool:
-        """Whether the partition is still here, sound, and not on its way to another folder."""
+        """True if the partition is still here, sound, and not moving to another folder."""
         here = self._core.partitions.get(partition.handle) is partition
         return here and partition.broken is None and not partition.future[0]
 
     def _holds(self, job: Job) -> bool:
-        """Whether what the job does is still about the log that the partition has."""
+        """True if the job is still about the log that the partition has."""
         return self._serves(job.partition) and job.partition.log is job.log
 
     # Logs that go back ----------------------------------------------------------------------------
@@ -228,7 +228,9 @@ class Cleaning:
         self._link.end()
 
     def _keys(self, job: Job, rate: float, recovery_point: int) -> None:
-        """What is compacted has gaps: no recovery may have to count its offsets."""
+        """Starts the first pass, after saving the recovery point: a compacted log has gaps, and
+        recovery must not count its offsets.
+        """
         points = {job.key: recovery_point}
         checkpoints.merge(self._disk, self._path(job), checkpoints.RECOVERY_POINT, points)
         question = {"op": "keys", "work": job.work._asdict(), "rate": rate}

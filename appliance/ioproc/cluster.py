@@ -1,4 +1,4 @@
-"""What an I/O process knows of the other nodes, and how it speaks to them through control.
+"""An I/O process's view of the other nodes, and its requests to them through control.
 
 Called by `replicas.py`; tests have one of their own.
 """

@@ -63,8 +63,9 @@ def copy_whole(disk: Disk, source: str, target: str) -> None:
 
 
 def copy_small(disk: Disk, source: str, target: str, active: str) -> None:
-    """What lies beside the segments but for the epochs: producer snapshots, the active segment's
-    indexes. active: the stem of its files' names. Raises StorageFailed."""
+    """Copies the files beside the segments except the epochs: producer snapshots, the active
+    segment's indexes. active: the stem of its files' names. Raises StorageFailed.
+    """
     for name in disk.listdir(source):
         if name.endswith(files.SNAPSHOT) or (name.startswith(active) and name.endswith(_INDEXES)):
             copy_whole(disk, f"{source}/{name}", f"{target}/{name}")

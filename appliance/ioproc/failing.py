@@ -1,5 +1,5 @@
-"""What a failed file costs: its partition when it was written or synced, nobody else when read; but
-bytes that are not what was written cost a replica that others can do without.
+"""Confines a failed file to its partition when it was written or synced, and to the read itself
+when read; a replica whose bytes changed is rebuilt if others can do without it.
 
 Invariant: a partition that failed is appended to, synced and read no more; who waits for it was
 told. Observers are told by the core, later in the same turn (`news`), so that whoever sees a
@@ -90,7 +90,7 @@ class Failures:
             self._report(partition, failure)
 
     def refuse_questions(self, partition: Partition, code: int) -> None:
-        """Whoever waits for the high watermark to rise is told that it will not."""
+        """Refuses the requests that wait for the high watermark."""
         for asker, message, _ in partition.asking:
             answer = ANSWERS[message[0]]
             asker.out.append(refusal(answer, code, partition.handle, message[3]))

@@ -57,7 +57,7 @@ def move_away(disk: Disk, folder: str, unique: str) -> str:
 
 
 def renamed(disk: Disk, parent: str, name: str) -> bool:
-    """Whether a partition's folder was deleted or moved away and is still there under that name."""
+    """True if a partition's folder was renamed for deletion or as a stray and still exists."""
     topic, _, partition = name.rpartition("-")
     ends = re.compile(rf"-{partition}\.[0-9a-f]+({DELETED_FOLDER}|{STRAY_FOLDER})\Z")
     return any(

@@ -109,7 +109,7 @@ class Following:
             self._deleted(name, topic_id, now_ms)
 
     def say_applied(self) -> None:
-        """What was removed but is not gone yet still has its rows."""
+        """Publishes the applied offset, below removals whose rows are still in use."""
         applied = self._home.leaving.replayed(self.applied)
         if applied != self._said:
             self._said = applied

@@ -1,4 +1,4 @@
-"""What everybody stands on who works on the folders of partitions, at the loop's own pace."""
+"""Shared dependencies of the background jobs on partition folders."""
 
 from typing import NamedTuple
 

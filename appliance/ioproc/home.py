@@ -189,7 +189,7 @@ class Home:
 
     @property
     def busy(self) -> bool:
-        """Whether partitions are on their way into the trash, or out of it."""
+        """True while partitions move into the trash or out of it."""
         return self.leaving.busy or self._returning.busy
 
     def go_on(self, now_ns: int, now_ms: int) -> bool:
@@ -216,11 +216,11 @@ class Home:
         return not self.keeps(topic_id)
 
     def keeps(self, topic_id: bytes) -> bool:
-        """Whether folders of this deleted topic may come back, or are back already."""
+        """True if folders of this deleted topic may return, or have returned."""
         return self._trash.keeps(topic_id) or topic_id in self._follower.image.topics_by_id
 
     def may_return(self, topic_id: bytes) -> bool:
-        """Whether this deleted topic may come back, if need be with what other nodes have of it."""
+        """True if this deleted topic may return, if need be with the copies of other nodes."""
         return self._trash.knows(topic_id) or topic_id in self._follower.image.topics_by_id
 
     def gone(self) -> list[tuple[str, bytes]]:
@@ -352,7 +352,7 @@ class Home:
                 self._opener.strays.append(folders.move_away(self._disk, path, unique))
 
     def _say_cut(self, partition: Partition) -> None:
-        """What the opening took off the end: a torn tail, or whole segments behind a hole."""
+        """Logs what recovery cut off: a torn tail, or whole segments behind a hole."""
         cut = partition.log.cut
         if cut is None:
             return
@@ -435,7 +435,7 @@ class Home:
                 self._core.fail(partition, failure)
 
     def _open_of(self, changes: list[Change]) -> dict[bytes, list[Partition]]:
-        """What is open of the topics that were removed."""
+        """The open partitions of the removed topics."""
         found: dict[bytes, list[Partition]] = {
             change.topic_id: [] for change in changes if isinstance(change, TopicRemoved)
         }
@@ -455,5 +455,5 @@ class Home:
                     partition.set_rules(found)
 
     def _rules_of(self, image: MetadataImage, topic: str) -> LogConfig:
-        """What was set for the topic, over what was set for the broker."""
+        """The topic's settings over the broker's."""
         return log_config(image, self._config, topic)

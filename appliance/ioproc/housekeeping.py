@@ -1,5 +1,5 @@
-"""What an ioproc does by the clock: retention, delayed removal of files, checkpoint files, a look
-at the disk's space.
+"""Timed work of an ioproc: retention, delayed removal of files, checkpoint files, a check of the
+disk's space.
 
 Invariant: a checkpoint never says more than what is true on the disk at that moment: recovery
 points are those of syncs that ended. Unlinking and checkpoint writing run on threads of their own.
@@ -112,7 +112,7 @@ class Housekeeping:
         return believed
 
     def _begin_round(self, now_ns: int, now_ms: int) -> Iterator[None] | None:
-        """What has been due for longest."""
+        """Begins the work that has been due for longest."""
         if now_ns < min(self._relieve_ns, self._next_retention_ns):
             return None
         if self._relieve_ns <= self._next_retention_ns:
@@ -222,11 +222,11 @@ class Housekeeping:
 
     @property
     def writing(self) -> bool:
-        """Whether a checkpoint is being written."""
+        """True while a checkpoint is being written."""
         return bool(self._writing) or self.trims.busy
 
     def forget_job(self, gone: Sequence[Partition]) -> Callable[[], None]:
-        """What `forget` does, for any thread; while no checkpoint is being written."""
+        """The job of `forget`, for any thread; while no checkpoint is being written."""
         assert not self.writing, "a write under way would bring it back"
         for partition in gone:
             self._watermarks.pop(partition, None)

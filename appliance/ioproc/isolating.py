@@ -50,7 +50,7 @@ class Isolating:
 
     @property
     def doubts(self) -> bool:
-        """Whether this node may be cut off, which the next look decides, or is."""
+        """True if this node may be isolated, which the next check decides, or is."""
         return self._isolation.doubts
 
     def tick(self, now_ns: int) -> None:

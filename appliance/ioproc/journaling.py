@@ -92,7 +92,7 @@ class Journals:
         self.pending = False  # whether `start` may have something to begin
 
     def offer(self, partition: Partition) -> bool:
-        """Whether the next group may make the partition durable up to its end."""
+        """True if the next group may make the partition durable up to its end."""
         folder = self._folders[partition.directory]
         if folder.state == _READY:
             folder.waiting.append(partition)
@@ -104,7 +104,7 @@ class Journals:
         return False
 
     def takes(self, partition: Partition) -> bool:
-        """Whether a group could take its end."""
+        """True if a group could take its end."""
         ready = self._folders[partition.directory].state == _READY
         return ready and _end_of(partition) is not None
 
@@ -123,7 +123,7 @@ class Journals:
         return refused
 
     def ended(self) -> Outcome:
-        """What became of the groups whose writes have ended."""
+        """Takes the results of groups whose writes have ended."""
         refused: list[Partition] = []
         durable: list[tuple[Partition, int]] = []
         for done in self._threads.take():
@@ -253,7 +253,7 @@ class Journals:
 
 
 def _end_of(partition: Partition) -> End | None:
-    """What of its log is not durable, where that is short and nothing else is to be synced."""
+    """The end of its log that is not durable, if that is short and nothing else needs a sync."""
     log = partition.log
     synced = partition.synced
     if synced < log.active_base or not log.only_grew:

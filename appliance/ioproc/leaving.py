@@ -88,7 +88,7 @@ class Leaving:
 
     @property
     def busy(self) -> bool:
-        """Whether anybody is on the way out."""
+        """True while a partition is being deleted."""
         return bool(self._all)
 
     def replayed(self, applied: int) -> int:
@@ -270,8 +270,9 @@ def _put_away(disk: Disk, leavers: list[Leaver], now_ms: int) -> None:
 
 
 def _mark_of(log: Log) -> Mark:
-    """What the folder is to say of its log, which is synced if it can be: a failure leaves what is
-    behind the recovery point to be checked when the log is opened again."""
+    """The offsets to record in the folder, after a sync if possible: on failure the next opening
+    verifies the log behind the recovery point.
+    """
     if log.failure is None and log.recovery_point < log.end_offset:
         with suppress(StorageFailed):
             log.sync_now()

@@ -81,8 +81,9 @@ class LeftJournals:
             return []
 
     def of(self, topic_id: bytes, partition: int, folder: str) -> Continuation:
-        """What they hold of this partition, which lies in that log folder. Raises StorageFailed
-        where that is not known."""
+        """The journals' records of this partition in that log folder. Raises StorageFailed where
+        that is unknown.
+        """
         if folder in self._unread:
             raise self._unread[folder]
         return self._continuations.get((topic_id, partition), NOTHING)

@@ -52,8 +52,9 @@ class Left(NamedTuple):
 
 
 class Asked:
-    """Who has not said yet that nobody knows it. homes: I/O processes here. nodes: that lead
-    coordinators. led: leader and epoch of each of those, when this began."""
+    """The coordinators that have not denied knowing it yet. homes: I/O processes here. nodes: that
+    lead coordinators. led: leader and epoch of each of those, when this began.
+    """
 
     __slots__ = ("homes", "led", "nodes", "one")
 
@@ -64,7 +65,7 @@ class Asked:
         self.led: Leaders | None = None
 
     def begin(self, homes: Iterable[int], led: Leaders, me: int) -> None:
-        """Everybody is to say it, anew."""
+        """Starts again with all coordinators."""
         self.homes, self.led = set(homes), led
         self.nodes = {leader for leader, _ in led} - {me}
 
@@ -135,7 +136,7 @@ class LeftOpen:
         self.due_ms = now_ms + AGAIN_MS if self._left else NEVER
 
     def answered(self, home: int, token: int, code: int, now_ms: int) -> None:
-        """What an I/O process says to a KNOWS."""
+        """Takes an I/O process's answer to a KNOWS."""
         asked = self._left.get(token)
         if asked is None or home not in asked.homes:
             return
@@ -147,8 +148,9 @@ class LeftOpen:
                 self._abort(asked.one, now_ms)
 
     def _ask_node(self, node: int, asked: Asked) -> None:
-        """Whether a coordinator there has something open of the producer; by the next turn its
-        answer is late."""
+        """Asks a coordinator for open transactions of the producer; an answer after the next turn
+        is ignored.
+        """
         led = asked.led
 
         def done(answer: Any) -> None:
@@ -180,7 +182,7 @@ class LeftOpen:
     # Who is asked ---------------------------------------------------------------------------------
 
     def tell(self, asker: Asker, message: Message) -> None:
-        """Whether a coordinator here knows that transaction (KNOWS)."""
+        """Answers whether a coordinator here knows that transaction (KNOWS)."""
         code = self._knows(message.handle, message.a)
         asker.out.append(refusal(KNOWN, code, message.handle, message.token))
 
@@ -211,7 +213,7 @@ class LeftOpen:
         return -1 if self._away is None else self._away.node_id
 
     def _led(self) -> Leaders:
-        """Who leads the coordinators, of each of them."""
+        """The leader and epoch of each transaction coordinator."""
         topic = self._image().topics_by_name.get(TRANSACTIONS_TOPIC)
         if self._away is None or topic is None:
             return ()

@@ -105,7 +105,7 @@ class IoProcess:
 
     @property
     def begun(self) -> bool:
-        """Whether any log was opened."""
+        """True if any log was opened."""
         return self._starting.begun
 
     # The loop's turn ------------------------------------------------------------------------------

@@ -101,7 +101,7 @@ class Moves:
 
     @property
     def under_way(self) -> bool:
-        """Whether there is any."""
+        """True if there is any move."""
         return bool(self._moves)
 
     # What is asked --------------------------------------------------------------------------------
@@ -268,7 +268,9 @@ class Moves:
         return False
 
     def _is_sealed(self, move: Move, segment: Segment) -> bool:
-        """Whether a full segment was copied as it is now; compaction may have made it anew."""
+        """True if a full segment was copied in its present form; compaction may have replaced
+        it.
+        """
         now = segment.size, self._disk.modified_ms(segment.path)
         known = move.closed.get(segment.base)
         if known != now:

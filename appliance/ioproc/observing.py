@@ -1,4 +1,4 @@
-"""What those are told who live beside partitions: coordinators, moves.
+"""The listener for partition events of those beside partitions: coordinators, moves.
 
 Invariant: everybody in the core's list is told, in the list's order, on the loop's thread and in
 the turn in which it happened; `opened` comes first and `closed` last, and a second `closed` may
@@ -11,7 +11,7 @@ from appliance.ioproc.partition import Partition
 
 
 class Observer(Protocol):
-    """Whoever wants to know what becomes of partitions."""
+    """A listener for the lifecycle of partitions."""
 
     def opened(self, partition: Partition) -> None:
         """It is served from now on; whether it leads is told next."""

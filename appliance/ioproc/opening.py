@@ -137,7 +137,7 @@ class Opener:
         return Opened(log, number, visible)
 
     def known(self, number: int, key: tuple[str, int]) -> Mark:
-        """What the checkpoints of a log folder said of a partition when we began."""
+        """The checkpoints of a partition in a log folder at the start."""
         return self._log_starts[number].get(key, 0), self._recovery_points[number].get(key, 0)
 
     def _place(self, name: str, topic_id: bytes, wanted: bytes) -> int:
@@ -188,7 +188,7 @@ class Opener:
         return None if folders.renamed(self._disk, parent, name) else (start, end - 1)
 
     def _forget(self, number: int, key: tuple[str, int]) -> None:
-        """What the checkpoints say is of an older partition of this name."""
+        """Drops checkpoints of an older partition of this name."""
         for offsets, name in (
             (self._recovery_points, checkpoints.RECOVERY_POINT),
             (self._log_starts, checkpoints.LOG_START),

@@ -180,12 +180,13 @@ class Partition:
 
     @property
     def leads(self) -> bool:
-        """Whether this node is the leader."""
+        """True if this node is the leader."""
         return self.progress.leads
 
     def unverified(self, batch: memoryview, flags: int, guard: int, now_ms: int) -> int:
-        """Of a batch of a request with transactional ones: 0 when it may be appended, else the
-        guard with which its coordinator is to be asked (UNVERIFIED)."""
+        """For a batch of a transactional request: 0 when it may be appended, else the guard with
+        which its coordinator must verify it (UNVERIFIED).
+        """
         if flags & TRUSTED or len(batch) < HEADER_SIZE:
             return 0
         header = HEADER.unpack_from(batch)
@@ -290,7 +291,7 @@ class Partition:
 
     @property
     def unseen(self) -> bool:
-        """Whether there are records that nobody sees before a sync covers them."""
+        """True if some records stay invisible until a sync covers them."""
         return self.progress.held < self.progress.log_end
 
     def commit(self, now_ms: int = 0) -> None:
@@ -327,7 +328,7 @@ class Partition:
                 self.release()
 
     def tell_transactions(self) -> None:
-        """What became of transactions with what is written now, before anybody may see it."""
+        """Applies the transaction state of written batches, before it becomes visible."""
         log, progress, told = self.log, self.progress, 0
         known = self.aborted
         news = log.producers.news
@@ -379,9 +380,10 @@ class Partition:
         self.refuse_all(KAFKA_STORAGE_ERROR)
 
     def no_room(self) -> None:
-        """What was staged is not written yet: whoever waits for that is told to try again. The log
-        holds it, so that a retry of it is known for what it is. What it held before may have been
-        written at the end of its segment."""
+        """Refuses requests whose batches are staged but not written, so that clients retry. The log
+        holds them, so that a retry is known for a duplicate. Batches held before may have been
+        written at the end of their segment.
+        """
         active, progress = self.log.active, self.progress
         end = active.written_end
         if end > progress.log_end:
@@ -409,10 +411,10 @@ class Partition:
             self.asking = deque(a for a in self.asking if a[0] is not asker)
 
     def is_spare(self, *, checked: bool) -> bool:
-        """Whether others can do without this replica until it is fetched anew. checked: its
-        checksums say that it is damaged, which followers have looked at: then one in sync is
-        enough. Else all of them, or as many as min.insync.replicas: if it were the same everywhere,
-        one after the other would go, and nobody could write."""
+        """True if others can do without this replica until it is rebuilt. checked: its checksums
+        prove damage, which followers have verified: then one in sync is enough. Else all of them,
+        or min.insync.replicas: the same fault everywhere would take one after the other.
+        """
         role = self.role
         if not (role.leads or role.leader >= 0):
             return False
@@ -485,8 +487,9 @@ class Partition:
         self._codec = CODECS.get(rules.compression_type, -1)
 
     def _decide(self) -> None:
-        """What follows from the topic's settings and the role: whom acks=all waits for (decision
-        0046)."""
+        """Derives from the topic's settings and the role which acknowledgements acks=all waits for
+        (decision 0046).
+        """
         rules, role = self.rules, self.role
         others = len(role.replicas)
         least = min(rules.min_insync_replicas, 1 + others)  # as Apache Kafka since 4.0

@@ -1,4 +1,4 @@
-"""Whether a whole log folder has failed: asked by a small file when a partition in it has.
+"""Detects a failed log folder: probes it with a small file when a partition in it has failed.
 
 One bad sector costs one partition (`failing.py`); a folder that takes no new file any more costs
 all of them, also those that nobody writes to. Invariant: a folder that failed is told to control
@@ -54,7 +54,7 @@ class Probing:
 
     @property
     def busy(self) -> bool:
-        """Whether a folder is doubted, or asked just now."""
+        """True while a folder is suspected or probed."""
         return bool(self._doubted or self._asked)
 
     # What becomes of partitions -------------------------------------------------------------------

@@ -49,5 +49,5 @@ class ProducerIds:
         return True
 
     def control_died(self) -> None:
-        """What it was asked, nobody will answer."""
+        """Forgets the pending request: control died before it answered."""
         self._asked = False

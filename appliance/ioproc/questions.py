@@ -1,4 +1,4 @@
-"""What is asked of a partition and changes no record: reads, offsets, epochs, where the log begins.
+"""Requests on a partition that change no record: reads, offsets, epochs, the log start.
 
 A read that finds too little is parked until the high watermark rises, or, of another replica,
 until the log grows; who asks where the log ends
@@ -152,7 +152,7 @@ class Questions:
         return self._answer_other(asker, partition, message)
 
     def _has_all(self, partition: Partition, flags: int, offset: int) -> bool:
-        """Whether a consumer has read all that it will ever find here: others lead, it seems."""
+        """True if a consumer is at the end of a partition that others seem to lead now."""
         progress = partition.progress
         end = progress.last_stable if flags & READ_COMMITTED else progress.high_watermark
         return offset >= end and self._served.deserts(partition)
@@ -174,7 +174,7 @@ class Questions:
         return answer
 
     def _for_replica(self, partition: Partition, read: ParkedRead, flags: int) -> Completion | None:
-        """What it reads; who must not have it now waits, or is given nothing."""
+        """Answers a replica's read, or parks it, or gives it nothing while it is throttled."""
         if 0 < read.visible <= partition.progress.high_watermark:
             flags &= ~READ_WAIT
         offset, epoch, most, least = read.offset, read.epoch, read.max_bytes, read.min_bytes
@@ -266,7 +266,7 @@ class Questions:
         asker.out.append((NEWS, code + 1, 0, message.token))
 
     def tell_watching(self) -> None:
-        """What moved in this turn is published: who watched it hears so once."""
+        """Notifies watchers once of what moved in this turn, which is published by now."""
         for watch in self._served.watches.take():
             self._served.askers[watch.peer].out.append((NEWS, 1, 0, watch.token))
 

@@ -1,4 +1,4 @@
-"""What READ, LIST_OFFSET, EPOCH_END and DELETE_RECORDS answer: Kafka's rules over one partition.
+"""Answers READ, LIST_OFFSET, EPOCH_END and DELETE_RECORDS: Kafka's rules over one partition.
 
 Invariant: a completion names bytes of a segment file below the high watermark (for another replica
 below the log end), never memory. A
@@ -99,8 +99,9 @@ def find(
 
 
 def goes_with(partition: Partition, offset: int, answer: Completion) -> bytes:
-    """What a reader with READ_COMMITTED must know beside what `find` answered: the aborted
-    transactions in that range (`wire/aborted.py`). Raises StorageFailed."""
+    """The aborted transactions in the range that `find` answered, for a reader with READ_COMMITTED
+    (`wire/aborted.py`). Raises StorageFailed.
+    """
     _, _, _, _, _, _, _, base, position, _, _, _, length, _ = answer
     log = partition.log
     known = partition.aborted
@@ -137,9 +138,10 @@ def _look_for(partition: Partition, base: int) -> None:
 
 
 def diverging(partition: Partition, token: int, offset: int, last_epoch: int) -> Completion | None:
-    """What a replica is told whose last record, before `offset` and of leader epoch `last_epoch`,
-    is not in this log (KIP-595): the largest epoch up to that one that is, and where it ends. None:
-    it is, or the offset is below the log start."""
+    """The answer to a replica whose last record, before `offset` and of leader epoch `last_epoch`,
+    is not in this log (KIP-595): the largest epoch up to that one that is, and its end. None: it
+    is, or the offset is below the log start.
+    """
     log, progress = partition.log, partition.progress
     epoch, end = log.epoch_end(last_epoch)
     if epoch < 0 or end < 0:
@@ -215,8 +217,9 @@ def delete_records(partition: Partition, token: int, offset: int) -> tuple[Compl
 
 
 def describe_producers(partition: Partition) -> Iterator[bytes]:
-    """Who has written with a producer id (DESCRIBE_PRODUCERS), as `wire/producers.py` has it: in
-    slices, each as it is when it is asked for."""
+    """The producers of the partition (DESCRIBE_PRODUCERS), as `wire/producers.py` has them: in
+    slices, each as of when it is asked for.
+    """
     states = partition.log.producers
     known, opened = states.producers, states.open
     every = list(known)

@@ -33,16 +33,18 @@ A_LOOK: Final = 500
 
 
 class Cluster(Protocol):
-    """What the replicas' leader knows of the rest. node_id: this node's."""
+    """The replica leader's view of the cluster. node_id: this node's."""
 
     node_id: int
 
     def broker_epoch(self, node: int) -> int:
-        """Of a node that may be in sync: registered, not fenced, not about to leave; else -1."""
+        """The epoch of a node that may be in sync: registered, not fenced, not shutting down; else
+        -1.
+        """
         ...
 
     def holds(self, partition: Partition, node: int) -> bool:
-        """Whether this node can write its replica: where it lies is not LOST (KIP-858)."""
+        """True if this node can write its replica: its folder is not LOST (KIP-858)."""
         ...
 
     def lag_ms(self) -> int:
@@ -92,7 +94,7 @@ class Replicas:
     # Partitions -----------------------------------------------------------------------------------
 
     def opened(self, partition: Partition) -> None:
-        """What it is follows."""
+        """Does nothing: the role follows."""
 
     def no_room(self, partition: Partition, *, lost: bool) -> None:
         """Followers take what is written."""
@@ -171,8 +173,9 @@ class Replicas:
         return None
 
     def is_doubted(self, partition: Partition, replica: int, offset: int) -> bool:
-        """Whether a replica asks again for what it was given: it looks at checksums. Once for each
-        place: it may have reasons of its own."""
+        """True if a replica fetches the same place again, as after a failed checksum. Once for each
+        place: it may have other reasons.
+        """
         led = self.led.get(partition)
         if led is None or led.given.get(replica) != offset:
             return False
@@ -186,8 +189,9 @@ class Replicas:
             led.given[replica] = offset
 
     def passes(self, partition: Partition, replica: int, size: int) -> bool:
-        """Whether so much may be sent to a replica now; one that must wait is looked at again when
-        it may. Who is in sync, or about to be, is waited for by producers and never throttled."""
+        """True if so many bytes may be sent to a replica now; a throttled one is checked again
+        later. Replicas in sync, or catching up, hold up producers and are never throttled.
+        """
         throttle, progress = self._throttle, partition.progress
         if not throttle.on or (partition.topic_id, partition.index) not in throttle.keys:
             return True
@@ -356,7 +360,7 @@ class Replicas:
         self._served.stirred = True
 
     def control_died(self) -> None:
-        """What it was told is lost."""
+        """Repeats the proposals that control lost."""
         for led in self.led.values():
             led.proposed_ms = 0
         self.brokers_changed()

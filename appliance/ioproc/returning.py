@@ -48,7 +48,7 @@ class Returning:
 
     @property
     def busy(self) -> bool:
-        """Whether anybody is on the way back."""
+        """True while a partition is being undeleted."""
         return bool(self._queued or self._under_way)
 
     def add(self, handle: int, name: tuple[str, int], key: Key) -> bool:
@@ -103,8 +103,9 @@ class Returning:
         return {}
 
     def is_out(self, key: Key) -> bool:
-        """Whether the partition, which is opened now, was given its folder again. Raises
-        StorageFailed when that is not durable."""
+        """True if the partition, which is opened now, got its folder back. Raises StorageFailed
+        when that is not durable.
+        """
         one = self._out.pop(key, None)
         if one is not None and one.failure is not None:
             raise one.failure

@@ -1,5 +1,4 @@
-"""What an ioproc publishes about its partitions: the state columns of their rows in the shared
-table.
+"""Publishes the state of an ioproc's partitions: columns of their rows in the shared table.
 
 Invariant: only the home ioproc of a partition writes its row, once per turn in which something
 changed. Fetches are planned from these columns without asking, so they are written before the
@@ -77,7 +76,7 @@ class Rows:
         partition.risen = False
 
     def _note(self, partition: Partition, at: int) -> None:
-        """What of it watchers wait for, and the row does not say yet."""
+        """Notes the changes that watchers wait for and the row does not have yet."""
         state, progress, news = self.state, partition.progress, 0
         if state[at + columns.HIGH_WATERMARK] != progress.high_watermark:
             news = WATCH_VISIBLE

@@ -1,4 +1,5 @@
-"""What the parts of an I/O process share: the partitions it serves, who asks, where it says so.
+"""Shared state of the parts of an I/O process: its partitions, its askers, and where it
+publishes.
 
 Invariant: `partitions` holds what is served, `refused` the rows of what could not be opened, and no
 row is in both. Made first; the parts that work on it know each other only downwards.
@@ -62,8 +63,9 @@ class Served:
         self.now_ms = 0
 
     def deserts(self, partition: Partition) -> bool:
-        """Whether another node leads the partition by now, it seems, or soon will: nobody hears
-        this one, and somebody else is in sync."""
+        """True if another node seems to lead the partition by now: this one is isolated, and
+        another replica is in sync.
+        """
         return self.isolated and partition.shared and bool(partition.role.isr)
 
     def absent(self, handle: int) -> int:

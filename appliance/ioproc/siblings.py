@@ -25,7 +25,7 @@ class Loopback:
         self.reader = RingReader(memory, 0)
 
     def arrived(self) -> list[Message]:
-        """What was pushed since."""
+        """Returns the messages pushed since the last call."""
         self.writer.publish()
         return self.reader.drain()
 
@@ -52,7 +52,7 @@ class Siblings:
         endings.changed(me, up=True)
 
     def turn(self, now_ms: int) -> None:
-        """What this process has to say to itself; what is due of endings."""
+        """Handles this process's messages to itself, and due markers."""
         me = self.askers[self._me]
         self._handle(me, self._own.arrived(), now_ms)
         if self._endings.is_due(now_ms):

@@ -34,7 +34,7 @@ class Starting:
         self._began_ns = self._said_ns = clock.monotonic_ns()
 
     def go_on(self, now_ns: int) -> bool:
-        """Whether everything is open. Raises what kept it from being so."""
+        """True once everything is open. Raises what prevented it."""
         if not self.begun:
             self.begun = True
             self._began_ns = self._said_ns = now_ns  # control may have had to wait for others

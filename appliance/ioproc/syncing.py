@@ -131,7 +131,7 @@ class Syncing:
             partition.syncing = False
 
     def busy(self) -> bool:
-        """Whether a sync is under way, or wanted."""
+        """True while a sync is under way, or wanted."""
         return self.under_way > 0 or bool(self.wanted)
 
     def wait(self) -> None:
@@ -142,7 +142,7 @@ class Syncing:
             self._threads.wait()
 
     def ended(self) -> list[Synced]:
-        """What the threads have finished."""
+        """Takes the results of the threads."""
         done = self._threads.take()
         self._syncs -= len(done)
         ended = [self._end(one) for one in done]
@@ -279,7 +279,7 @@ class Syncing:
 
 
 def _is_old(partition: Partition, age_ns: int) -> bool:
-    """Whether a log has been dirty for long, or has much that is not synced."""
+    """True if a log has been dirty for long, or has many unsynced bytes."""
     return (
         age_ns >= BACKGROUND_NS
         or age_ns >= partition.rules.flush_ms * 1_000_000

@@ -53,7 +53,7 @@ class Throttling:
                 return
 
     def look(self, image: MetadataImage) -> None:
-        """What holds now."""
+        """Reads the throttle settings now in force."""
         config = broker_config(image, self._config)
         limited = self._set(image, config, self.leader, "leader", self._led_late)
         limited |= self._set(image, config, self.follower, "follower", self._followed_late)

@@ -34,13 +34,13 @@ Key = tuple[bytes, int]
 
 
 def key_of(name: str) -> Key | None:
-    """Whose folder of a deleted partition this is; None for every other name."""
+    """The partition of a deleted partition's folder; None for every other name."""
     found = _NAME.search(name)
     return found and (bytes.fromhex(found[2]), int(found[1]))
 
 
 def read_mark(disk: Disk, folder: str) -> Mark | None:
-    """What is known of a log that came back; None for every other one. Raises StorageFailed."""
+    """The offsets recorded for an undeleted log; None for every other one. Raises StorageFailed."""
     path = f"{folder}/{MARK}"
     if not disk.exists(path):
         return None
@@ -60,8 +60,9 @@ def write_mark(disk: Disk, folder: str, mark: Mark) -> None:
 
 
 class Trash:
-    """What this ioproc keeps. dirs: the log folders that are online, the first one with the list.
-    gone: name and id of topics that can never come back, for the caller to take."""
+    """The deleted topics' folders of this ioproc. dirs: the log folders that are online, the first
+    one with the list. gone: name and id of topics that can never come back, for the caller to take.
+    """
 
     __slots__ = (
         "_dead",
@@ -119,8 +120,9 @@ class Trash:
         return found.names
 
     def _is_known(self, now_ns: int) -> bool:
-        """Whether the list has not changed since it was read; now and then it is read anyway,
-        because a change may hide in the millisecond of another one."""
+        """True if the list has not changed since it was read; it is reread at intervals, because a
+        change may hide in the millisecond of another one.
+        """
         if now_ns >= self._next_reread_ns:
             self._next_reread_ns = now_ns + REREAD_EVERY_NS
             return False
@@ -129,16 +131,16 @@ class Trash:
         return False
 
     def keeps(self, topic_id: bytes) -> bool:
-        """Whether the topic's folders are to be kept, or are on their way back."""
+        """True if the topic's folders are kept, or on their way back."""
         return topic_id in self._ids and topic_id not in self._let_go
 
     def knows(self, topic_id: bytes) -> bool:
-        """Whether the topic may come back, with folders of this node or without."""
+        """True if the topic may come back, with folders of this node or without."""
         return topic_id in self._ids
 
     @property
     def keeps_some(self) -> bool:
-        """Whether any topic is to be kept."""
+        """True if any topic is kept."""
         return bool(self._ids)
 
     def deleted(self, name: str, topic_id: bytes) -> None:
@@ -178,7 +180,7 @@ class Trash:
         return True
 
     def holds(self, key: Key) -> bool:
-        """Whether it is known which folder of the trash is this partition's."""
+        """True if this partition's folder in the trash is known."""
         return key in self._folders
 
     def let_out(self, key: Key) -> str:

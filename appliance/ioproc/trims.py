@@ -40,7 +40,7 @@ class Trims:
 
     @property
     def busy(self) -> bool:
-        """Whether a checkpoint is being written."""
+        """True while a checkpoint is being written."""
         return bool(self._under_way)
 
     def add(self, partition: Partition, told: Told) -> None:

@@ -26,7 +26,9 @@ _VERSION: Final = 0xFFFF_FFFF
 
 @dataclass(slots=True, eq=False)
 class Watch:
-    """Of one netproc and token. kinds: what is news, as WATCH has it. rows: handles."""
+    """The watch of one netproc and token. kinds: events to report, as WATCH has it. rows:
+    handles.
+    """
 
     peer: int
     token: int
@@ -35,7 +37,7 @@ class Watch:
 
 
 def rows_of(payload: bytes) -> list[int]:
-    """What WATCH carries: handle << 32 | version, of each partition."""
+    """The partitions of a WATCH: handle << 32 | version of each."""
     return list(unpack(f"={len(payload) // WATCHED_BYTES}{WATCHED}", payload))
 
 
@@ -100,7 +102,7 @@ class Watches:
         return told
 
     def has(self, handle: int) -> bool:
-        """Whether somebody watches this row."""
+        """True if any watch includes this row."""
         return any(handle in watch.rows for watch in self._all())
 
     def cancel(self, peer: int, token: int) -> None:

@@ -55,7 +55,7 @@ class Whereabouts:
     # What becomes of partitions -------------------------------------------------------------------
 
     def opened(self, partition: Partition) -> None:
-        """Who leads it comes next."""
+        """Does nothing: the leader follows."""
 
     def leads(self, partition: Partition) -> None:
         """The metadata say something new of it."""
@@ -110,8 +110,9 @@ class Whereabouts:
                     self._served.starved.pop(partition.handle, None)
 
     def _differs(self, handle: int, found: PartitionImage, image: MetadataImage) -> bool:
-        """Whether the metadata say something else of this row than what is; then control is
-        told."""
+        """True if the metadata name another folder for this row than its own; then control is
+        told.
+        """
         if self._node_id not in found.replicas or len(found.replicas) == 1:
             return False
         where = directory_of(found, self._node_id)
@@ -130,16 +131,18 @@ class Whereabouts:
         return True
 
     def _is_here(self, where: bytes) -> bool:
-        """Whether the metadata name a folder of this node: the one that it lies in, or the one that
-        it is on its way to."""
+        """True if the metadata name a folder of this node: the one that it lies in, or the target
+        of its move.
+        """
         return where in self._own if self._own else is_assigned(where)
 
     def _may_go(
         self, partition: Partition, found: PartitionImage, where: bytes, image: MetadataImage
     ) -> bool:
-        """Whether it helps that a replica without room goes: others lead, and it has missed
-        something; or it leads, and somebody in sync has room. As far as everybody has said so: of
-        three nodes on one disk none hands over to the next."""
+        """True if it helps that a replica without room gives up: another node leads and it lags; or
+        it leads, and another one in sync has room. Requires all brokers' reports: of three nodes on
+        one disk none hands over to the next.
+        """
         if found.leader != self._node_id:
             starved = partition.handle in self._served.starved
             return found.leader != _NOBODY and (where == LOST or starved)
@@ -149,7 +152,7 @@ class Whereabouts:
 
 
 def _told_room(image: MetadataImage) -> list[tuple[bool, Folders]]:
-    """What brokers say of that: whether each is fenced, and its folders without room."""
+    """The brokers' reports of their disks: whether each is fenced, and its folders without room."""
     return [(one.fenced, one.cordoned_log_dirs) for one in image.brokers.values()]
 
 

@@ -37,7 +37,7 @@ Answered = Callable[[int, int, int], None]
 
 
 class Asks(Protocol):
-    """Who has connections to other brokers (`peers.brokers.Brokers`)."""
+    """Connections to other brokers (`peers.brokers.Brokers`)."""
 
     def ask(
         self,

@@ -166,7 +166,7 @@ class Endings:
         self.due_ms = AT_ONCE
 
     def answered(self, home: int, token: int, code: int, now_ms: int) -> None:
-        """What a home says to a MARK."""
+        """Takes an ioproc's answer to a MARK."""
         step = self._sent[home].pop(token, None)
         if step is None:
             return
@@ -189,7 +189,7 @@ class Endings:
     # The turn -------------------------------------------------------------------------------------
 
     def is_due(self, now_ms: int) -> bool:
-        """Whether `turn` has something to do. now_ms: here and everywhere the wall clock."""
+        """True if `turn` has something to do. now_ms: here and everywhere the wall clock."""
         return self._time.of(now_ms) >= self.due_ms
 
     def turn(self, now_ms: int) -> None:
@@ -283,7 +283,7 @@ class Endings:
         self.due_ms = AT_ONCE
 
     def _hear_nodes(self, now_ms: int) -> None:
-        """What they said; then each that is to be asked for goes to where its leader is now."""
+        """Takes the nodes' answers; then queues each unplaced marker for its current leader."""
         heard, self._heard = self._heard, []
         for node, number, code in heard:
             self.answered(_of_node(node), number, code, now_ms)

@@ -157,7 +157,7 @@ class CoordinatorHost:
         return errors.NONE, guard
 
     def _decide(self, led: Led, now_ms: int, decision: Callable[[], Outcome]) -> None:
-        """What a shard decides on its own."""
+        """Runs a decision that a shard makes on its own."""
         try:
             outcome = decision()
         except Exception:
@@ -201,7 +201,7 @@ class CoordinatorHost:
         self._send(asked.call.token, led.shard.refuse(asked.call, asked.request, code))
 
     def _refuse_unsent(self, led: Led, code: int) -> None:
-        """Whoever waits for what is not written, and never will be."""
+        """Refuses the requests whose records are not written and never will be."""
         for token in led.take_unsent():
             asked = self._requests.asked.get(token)
             if asked is not None:
@@ -341,7 +341,7 @@ class CoordinatorHost:
             led.shard.follow(image)
 
     def topic_deleted(self, name: str, topic_id: bytes, now_ms: int) -> None:
-        """What is kept of a topic that is gone is forgotten."""
+        """Drops the state of a deleted topic."""
         for led in list(self._led.values()):
             if led.shard.phase == LOADING:
                 led.deleted.append((name, topic_id))
@@ -355,7 +355,7 @@ class CoordinatorHost:
     # Partitions and askers come and go ------------------------------------------------------------
 
     def opened(self, partition: Partition) -> None:
-        """Who coordinates is decided by who leads."""
+        """Does nothing: leadership decides which partitions coordinate."""
 
     def leads(self, partition: Partition) -> None:
         """Coordinate what this partition holds, once it is loaded."""
@@ -383,7 +383,7 @@ class CoordinatorHost:
         self._resign(partition)
 
     def _resign(self, partition: Partition) -> None:
-        """Who waits is told to look for the coordinator again; what is not written is forgotten."""
+        """Stops coordinating: refuses waiting requests with NOT_COORDINATOR."""
         led = self._led.pop(partition.handle, None)
         if led is None:
             return
@@ -400,8 +400,8 @@ class CoordinatorHost:
             self._send(token, values)
 
     def no_room(self, partition: Partition, *, lost: bool) -> None:
-        """Who waits for what found no room is told to ask again. What is held will be written
-        before anything else, so the shard is right to go on from it; what is lost it must forget.
+        """Refuses what found no room, so that clients retry. What is held will be written before
+        anything else, so the shard continues from it; it must forget what is lost.
         """
         led = self._led.get(partition.handle)
         if led is None:

@@ -28,7 +28,7 @@ LONGEST_REST_MS: Final = 64
 
 
 class Replayed(Protocol):
-    """Who is loaded."""
+    """The receiver of a log's records."""
 
     def replay(self, key: bytes | None, value: bytes | None, offset: int, producer_id: int) -> None:
         """A record; producer_id: of its transaction, or NO_PRODUCER."""
@@ -92,7 +92,7 @@ def _batches(file: File, position: int, length: int, replayed: Replayed) -> Iter
 
 
 class Loaded(NamedTuple):
-    """What became of a loading: it ended, or why it cannot."""
+    """The end of a loading: success, or the failure."""
 
     led: Led
     failure: StorageFailed | PeerError | None

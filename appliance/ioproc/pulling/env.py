@@ -1,5 +1,6 @@
-"""What everybody who pulls stands on: this node and its settings, where other nodes are, and the
-partitions that are about to be truncated."""
+"""Shared context of the replica fetcher: this node and its settings, the other nodes' addresses,
+and the partitions that are about to be truncated.
+"""
 
 from collections.abc import Callable
 from typing import Final
@@ -84,15 +85,16 @@ class Env:
         return Link(node, host, port, self._watcher, self._clock, me, in_flight=1)
 
     def replica(self) -> tuple[int, int]:
-        """Who this node is for a leader: its id, and the epoch of its registration (KIP-903)."""
+        """This node's identity in a fetch: its id, and the epoch of its registration (KIP-903)."""
         broker = self._image().brokers.get(self.node_id)
         return self.node_id, -1 if broker is None else broker.epoch
 
     # Partitions -----------------------------------------------------------------------------------
 
     def is_level(self, partition: Partition, now_ms: int) -> bool:
-        """Whether everything in its log is held, so that a fetch from its end may say so. If it is
-        not a sync is asked for."""
+        """True if its whole log is durable, so that a fetch from its end may acknowledge it.
+        Otherwise requests a sync.
+        """
         log = partition.log
         if partition.broken is not None:
             return False

@@ -199,7 +199,7 @@ class Leader:
         link.ask_raw(1, versions[-1], encode, self._hear, self._env.timeout_ms, lowest=versions[0])
 
     def _hold_back(self, now_ms: int) -> None:
-        """Who is throttled is fetched again when it may be; the others at once."""
+        """Pauses throttled partitions until they may be fetched again."""
         throttle = self._env.throttle
         wait_ms = min(throttle.wait_ms(now_ms), AGAIN_MS)
         for key in self.partitions if wait_ms else ():
@@ -281,7 +281,7 @@ class Leader:
                 return False
 
     def _take_piece(self, answer: PartitionAnswer, now_ns: int, wall_ms: int) -> bool:
-        """Whether that was all of this partition's."""
+        """Appends a piece of an answer; True if that was all of this partition's."""
         key = answer.topic_id, answer.partition
         told = Told(key, answer.error, answer.diverging)
         what = self._fetcher.outcome(told, now_ns // 1_000_000)
@@ -337,7 +337,7 @@ class Leader:
         return True
 
     def _make_room(self, key: Key, partition: Partition) -> None:
-        """Who is refused keeps nobody waiting in line."""
+        """Lets the others in line go ahead of a refused partition."""
         if self._line:
             self.moving[key] = partition
 

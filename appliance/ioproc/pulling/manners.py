@@ -23,8 +23,9 @@ _ALL: Final = 1 << 31
 
 
 class Went(NamedTuple):
-    """What an answer did to a partition. begun, end: where its log ended before and behind it.
-    high_watermark: the leader's."""
+    """The effect of an answer on a partition. begun, end: its log end before and after.
+    high_watermark: the leader's.
+    """
 
     key: Key
     begun: int
@@ -39,7 +40,7 @@ class Manner(Protocol):
 
     @property
     def at_once(self) -> int:
-        """Of so many partitions an answer may be due at a time."""
+        """The number of partitions that an answer may be due for at a time."""
         ...
 
     def asks(self, now_ns: int) -> Limits:

@@ -70,7 +70,7 @@ class Parting:
         return due
 
     def _is_over(self, partition: Partition, cut: Cut) -> bool:
-        """Whether another epoch has begun, or nobody serves it here any more."""
+        """True if another epoch has begun, or the partition is no longer served here."""
         return (
             partition.leads
             or partition.broken is not None

@@ -31,7 +31,7 @@ class Leaders:
         self.changed: dict[Partition, None] = {}
 
     def opened(self, partition: Partition) -> None:
-        """Who leads it comes next."""
+        """Does nothing: the leader follows."""
 
     def leads(self, partition: Partition) -> None:
         """This node: it fetches from nobody."""

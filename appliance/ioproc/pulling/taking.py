@@ -1,5 +1,5 @@
-"""What a leader's answer does to a partition here: its records follow the log, its high watermark
-and log start are the leader's.
+"""Applies a leader's fetch response to a partition: appends its records, takes over its high
+watermark and log start.
 
 Invariant: a batch goes from the receive buffer to the file once, and only behind the log end;
 whatever cannot be taken leaves the partition as it was, and is told by an exception or a file's
@@ -61,7 +61,7 @@ class Taking:
         return taken
 
     def ends(self, partition: Partition, answer: PartitionAnswer) -> None:
-        """What the leader says beside its records, when those are taken."""
+        """Applies the leader's offsets, once its records are appended."""
         progress = partition.progress
         self._served.rows.leads_to(partition, answer.high_watermark)
         if progress.told(answer.high_watermark):
