@@ -38,9 +38,9 @@ class OsClock:
 
 
 class TurnedClock(OsClock):
-    """Of a test's appliance: the wall clock is ahead of the machine's by what a file says, which
-    whoever runs the test writes, and that is meant. What is due after a while, sessions and
-    timeouts among it, is due no sooner.
+    """The clock of a test's appliance: the wall clock is ahead of the machine's by the content of a
+    file, which the test writes on purpose. Timers, sessions and timeouts among them, are due no
+    sooner.
 
     The file is in the memory of every process, so a turn that begins after it was written has the
     new time. Its name is in the environment, and so with all children; where none is, nobody looks

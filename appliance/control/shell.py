@@ -126,7 +126,7 @@ class Control:
         }
 
     def _make_deciders(self, started: Started) -> None:
-        """What decides on requests."""
+        """Makes the objects that decide requests."""
         seat = self._seat
         self._mutations = Mutations(seat, self._clock, self._quorum.images.committed)
         self._followers = Followers(seat, self._quorum, self._mutations, self._room)
@@ -148,7 +148,7 @@ class Control:
         )
 
     def _join(self, watcher: Watcher | None) -> None:
-        """What makes this node one of a cluster's."""
+        """Makes the objects of a cluster's node."""
         seat, log, node_id = self._seat, self._log, self._identity.node_id
         self._homes = Homes(
             {index: self._links.writer(IOPROC, index) for index in range(seat.ioprocs)},
@@ -182,8 +182,9 @@ class Control:
         self._patience_ms = seat.config.int("request.timeout.ms")
 
     def open_for_business(self) -> None:
-        """Who is alone leads, and publishes what that appended: everyone may follow. Others wait
-        for what is agreed. Raises as `first_time`."""
+        """Leads at once if this is the only voter, and publishes what that appended; else waits for
+        the quorum. Raises as `first_time`.
+        """
         with first_time(self._seat):
             if self._quorum.alone:
                 self.lead()
@@ -235,7 +236,7 @@ class Control:
             self._answers[netproc].put(token, code, body)
 
     def _refuse(self, why: int) -> None:
-        """What was decided behind all that the image knows will not be."""
+        """Refuses decisions behind the end of the image, which are lost."""
         for netproc, token, code, body in self._waiting.refuse(self._quorum.seen, why):
             self.reply(netproc, token, code, body)
         self._homes.undo(self._quorum.seen)
@@ -380,7 +381,7 @@ class Control:
         return min(self._prober.turn(), self._asker.turn(now_ms))
 
     def _release(self) -> None:
-        """What waits for what is committed."""
+        """Sends the answers whose records are committed."""
         for waiting in (self._waiting, self._node.forwarding):
             for answer in waiting.release(self._quorum.committed):
                 self.reply(*answer)

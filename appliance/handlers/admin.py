@@ -41,7 +41,7 @@ class Replica(NamedTuple):
 
 @dataclass(slots=True, frozen=True)
 class Quorum:
-    """What DescribeQuorum tells of the metadata log. Offsets are exclusive ends.
+    """The state of the metadata quorum for DescribeQuorum. Offsets are exclusive ends.
 
     leader_id: -1 when nobody is known to lead. reached: (host, port) of each voter by its id, where
     the settings name it.
@@ -57,7 +57,7 @@ class Quorum:
 
 @dataclass(slots=True)
 class AdminContext:
-    """What the answers are made from. Made anew for each request, over the same parts.
+    """The inputs of a decision. Made anew for each request, over the same parts.
 
     rights: of who asks, put in for each request.
     usage: how much of each quota is used now, by all processes together.

@@ -1,4 +1,4 @@
-"""Who is to push which of its metrics, and how often (KIP-714): a value machine of one network
+"""Client metrics subscriptions and their intervals (KIP-714): a value machine of one network
 process.
 
 Subscriptions are settings of the resource CLIENT_METRICS, and so in the image. What is remembered
@@ -47,8 +47,9 @@ class Rule(NamedTuple):
 
 
 class Subscription(NamedTuple):
-    """What one client instance is to push. metrics: prefixes of names, ALL for every one, none for
-    none. id: another one for every other subscription."""
+    """The subscription of one client instance. metrics: prefixes of names, ALL for every one, none
+    for none. id: different for every other subscription.
+    """
 
     id: int
     interval_ms: int
@@ -67,15 +68,16 @@ class _Instance:
     error: int = errors.NONE
 
     def asks(self, now_ms: int) -> bool:
-        """Whether it may ask now."""
+        """True if it may ask now."""
         due_ms = max(self.asked_ms, self.pushed_ms) + self.subscription.interval_ms
         if now_ms >= due_ms:
             self.asked_ms = now_ms
         return now_ms >= due_ms or self.error in _ASKS_AT_ONCE
 
     def pushes(self, now_ms: int) -> bool:
-        """Whether it may push now: the first time after it has asked whenever it likes, as clients
-        spread their pushes over half an interval to one and a half."""
+        """True if it may push now: the first push after a subscription at any time, as clients
+        spread their pushes over half an interval to one and a half.
+        """
         due_ms = self.pushed_ms + self.subscription.interval_ms
         may = self.asked_ms > self.pushed_ms or now_ms >= due_ms
         if may:
@@ -183,8 +185,9 @@ class ClientMetrics:
 
 
 def offered(image: MetadataImage) -> bool:
-    """Whether clients are told that they can push: Apache Kafka says so where it has a plugin that
-    takes it, and some clients then say on every start that they found it."""
+    """True if ApiVersions offers the push APIs: Apache Kafka does so where a plugin takes the
+    metrics, and some clients then log it on every start.
+    """
     return any(kind == CLIENT_METRICS for kind, _ in image.configs)
 
 

@@ -95,7 +95,9 @@ class Coordinate:
             self._finish(host, x)
 
     def _unserved(self, host: Host, x: Exchange, state: Coordinated, index: int) -> bytes:
-        """What a partition that nobody serves answers: there is no topic yet, or its home died."""
+        """The answer of a partition that is not served: the topic does not exist yet, or its ioproc
+        died.
+        """
         key, version = x.handler.key, x.version
         partition, body = state.asked[index]
         request = messages.decode_request(key, version, body)

@@ -25,12 +25,12 @@ LATER: Final = "not yet"
 
 
 def one_name(name: str) -> str:
-    """What is described for the deleted topics of one name."""
+    """The resource name that describes the deleted topics of one name."""
     return f"{DELETED}:{name}"
 
 
 def explain_kept(context: AdminContext, name: str) -> list[Explained]:
-    """What this node keeps of deleted topics of this name. Raises PeerError."""
+    """This node's copies of deleted topics of this name. Raises PeerError."""
     if code := context.rights.refusal(ACT_AS_BROKER):
         raise PeerError(code, TEXTS[code])
     situation = context.situation

@@ -1,5 +1,6 @@
-"""What Metadata, DescribeCluster and DescribeTopicPartitions say of brokers, topics and
-partitions."""
+"""Descriptions of brokers, topics and partitions for Metadata, DescribeCluster and
+DescribeTopicPartitions.
+"""
 
 from collections.abc import Collection
 from typing import Final
@@ -25,7 +26,7 @@ own."""
 
 
 def cluster_operations(rights: Rights) -> int:
-    """What the caller may do with the cluster; nothing is told to who may not see it."""
+    """The caller's allowed operations on the cluster; 0 without DESCRIBE."""
     return 0 if rights.refusal(DESCRIBE_CLUSTER) else rights.operations(CLUSTER)
 
 
@@ -115,8 +116,9 @@ class View:
         return errors.LEADER_NOT_AVAILABLE
 
     def leave_out(self, partition: Values) -> Values:
-        """What version 0 of Metadata says of a partition: only replicas that live, and an error
-        where some do not."""
+        """A partition in version 0 of Metadata: only live replicas, and an error where some are
+        not.
+        """
         found: Values = {}
         for field in ("replica_nodes", "isr_nodes"):
             found[field] = [one for one in partition[field] if self._lives(one)]

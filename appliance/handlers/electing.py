@@ -16,8 +16,9 @@ from appliance.wire.uuids import format_uuid
 
 
 class Probed(NamedTuple):
-    """What somebody said who is to vote: an error, or the levels of kraft.version that it can
-    follow."""
+    """The answer of a node that is to vote: an error, or the levels of kraft.version that it
+    supports.
+    """
 
     code: int
     lowest: int = 0
@@ -41,7 +42,7 @@ class Electing:
 
     @property
     def dynamic(self) -> bool:
-        """Whether voters can come and go."""
+        """True if voters can change."""
         return self.electorate.kraft_version > STATIC
 
     def check(self, doing: str) -> None:

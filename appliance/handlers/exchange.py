@@ -1,4 +1,4 @@
-"""What a handler sees: one request in flight (Exchange) and its network process (Host).
+"""The interface of a handler: one request in flight (Exchange) and its network process (Host).
 
 A handler is plain functions over these two. It plans by asking the homes of partitions through the
 rings, is told about each completion, and hands back the answer as pieces: bytes and file ranges. It
@@ -126,7 +126,8 @@ WAITED: Final = Message(0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Host(ABC):
-    """What a network process does for its handlers: one subclass serves, another one tests.
+    """The services of a network process for its handlers: one subclass serves, another one
+    tests.
 
     A class and no Protocol, because compiled handlers call it several times per request.
     """
@@ -318,12 +319,12 @@ class Host(ABC):
 
     @abstractmethod
     def software(self, x: Exchange, name: str, version: str) -> None:
-        """What the client says that it is (KIP-511)."""
+        """Takes the client's software name and version (KIP-511)."""
         ...
 
     @abstractmethod
     def client(self, x: Exchange) -> Mapping[str, str]:
-        """What the client is, by the selectors of KIP-714, but for its instance id."""
+        """The client's attributes, by the selectors of KIP-714, except its instance id."""
         ...
 
     @abstractmethod
@@ -349,8 +350,9 @@ class Host(ABC):
 
     @abstractmethod
     def finish_silently(self, x: Exchange, close: bool) -> None:
-        """Nothing is to be sent (acks=0); `close` hangs up instead, which is how Kafka reports an
-        error then."""
+        """Ends a request without a response (acks=0); `close` closes the connection, which is how
+        Kafka reports an error then.
+        """
         ...
 
 

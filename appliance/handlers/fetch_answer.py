@@ -84,8 +84,9 @@ def finish(host: Host, x: Exchange, rows: list[Row]) -> None:
 
 
 def _tags(found: Found, data: PartitionData, leaders: Leaders) -> bytes:
-    """What ends a partition in an answer with something in it that must be told at once. Where logs
-    part only who names an epoch is told, so from version 12 on."""
+    """The end of a partition with tagged fields that must be sent at once. Divergence is reported
+    only where the request names an epoch, so from version 12 on.
+    """
     if found.diverging is not None:
         return fetch.diverging(*found.diverging)
     return leaders.of_fetch(data)

@@ -149,7 +149,7 @@ def _once(partitions: list[FetchPartition]) -> list[FetchPartition]:
 def must_tell(
     session: Session, asked: Asked, error: int, length: int, marks: tuple[int, int]
 ) -> bool:
-    """Whether an incremental response has to mention this partition; remembers what the client then
+    """True if an incremental response has to include this partition; remembers what the client then
     knows.
 
     length: bytes of records in the answer. marks: (high watermark, log start offset).

@@ -15,10 +15,11 @@ Row = tuple[int, PartitionData, FileRange | None]
 
 @dataclass(slots=True)
 class Found:
-    """What one partition has for the client. `first` is the length of the first batch, in bytes
+    """The data of one partition for the client. `first` is the length of the first batch, in bytes
     like `length`. settled: the version of its row while there is nothing behind its offset.
     diverging: the epoch from which on a replica has something else, and where that ends here.
-    nearest: the node that a consumer should read from instead, -1: none."""
+    nearest: the node that a consumer should read from instead, -1: none.
+    """
 
     error: int
     high_watermark: int

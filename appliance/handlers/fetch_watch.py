@@ -69,8 +69,9 @@ def _watch(host: Host, x: Exchange, home: int, kinds: int, indices: list[int]) -
 
 
 def _version(host: Host, state: FetchState, index: int) -> int:
-    """Of its row, where it had nothing to tell and its home knows all that it is to know; else
-    UNSETTLED."""
+    """The version of its row, if it had no news and its ioproc knows all of the fetch; else
+    UNSETTLED.
+    """
     asked, found = state.asked[index], state.found.get(index)
     if found is None:
         return asked.settled
@@ -96,7 +97,7 @@ def moved(host: Host, state: FetchState, indices: list[int]) -> list[int]:
 
 
 def is_served(host: Host, state: FetchState, index: int) -> bool:
-    """Whether the row of a partition that moved says all that there is to say of it."""
+    """True if the row of a changed partition has the whole answer."""
     route = state.asked[index].route
     assert route is not None
     row = host.partitions.read_row(route.handle)

@@ -62,7 +62,7 @@ def reply(host: Host, x: Exchange, values: Values) -> None:
 
 
 def partition_of(host: Host, topic: bytes, partition: int, by_id: bool) -> PartitionImage | None:
-    """What the image says of a partition; `topic` is a name, or an id when by_id."""
+    """A partition in the image; `topic` is a name, or an id when by_id."""
     image = host.image
     if by_id:
         found = image.topics_by_id.get(topic)

@@ -117,7 +117,9 @@ _WITHOUT_LOG_START = (errors.CORRUPT_MESSAGE, errors.MESSAGE_TOO_LARGE)
 def _refused(
     host: Host, x: Exchange, code: int, request: ProduceRequest, batch: Batch, log_start: int
 ) -> PartitionAnswer:
-    """What the partition's home refused; its bytes are still there to be explained."""
+    """The answer for a batch that the partition's ioproc refused; explains it from its bytes, which
+    are still there.
+    """
     if code in _WITHOUT_LOG_START:
         log_start = -1
     route = host.route(batch.topic, batch.partition, x.version >= produce.FIRST_TOPIC_ID)

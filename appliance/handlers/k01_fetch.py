@@ -100,7 +100,7 @@ def begin(sessions: FetchSessions, host: Host, x: Exchange) -> None:
 
 
 def _look(host: Host, x: Exchange, index: int, asked: Asked) -> None:
-    """What a partition has, as far as its row and a glance tell; else its home is asked."""
+    """Reads a partition from its row and cached location; else asks its ioproc."""
     state: FetchState = x.state
     request, partition = state.request, asked.partition
     if not x.rights.everything:
@@ -178,7 +178,7 @@ def _look_as_replica(host: Host, x: Exchange, index: int, row: list[int]) -> Non
 
 
 def _offer_nearest(host: Host, x: Exchange, index: int) -> bool:
-    """Whether there are replicas nearer to the consumer: the home chooses, before it looks."""
+    """Asks for the nearest replica first, if any is in the consumer's rack; True if so."""
     state: FetchState = x.state
     asked = state.asked[index]
     partition, route = asked.partition, asked.route
@@ -202,7 +202,7 @@ def _tell(host: Host, x: Exchange) -> None:
 
 
 def _all_committed(row: list[int], partition: FetchPartition) -> bool:
-    """Whether nothing from its offset on was aborted, as far as transactions have ended."""
+    """True if nothing from its offset on was aborted, as far as transactions have ended."""
     return 0 < row[ABORTED_TO] <= partition.fetch_offset + 1
 
 
@@ -313,7 +313,7 @@ def _answer_replica(host: Host, state: FetchState, index: int, message: Message)
 def _hear_beside(
     host: Host, x: Exchange, index: int, message: Message | None, payload: bytes
 ) -> None:
-    """What is no answer of a partition: it goes before one, or is about many."""
+    """Takes a completion that is no partition's answer: it precedes one, or is about many."""
     state: FetchState = x.state
     if index >= FIRST_WATCH:
         _hear_news(host, x, index, message)
@@ -322,8 +322,7 @@ def _hear_beside(
 
 
 def _hear_news(host: Host, x: Exchange, number: int, message: Message | None) -> None:
-    """Of partitions that are watched at one home: those that moved are looked at. None did, or it
-    cannot watch so many: each is parked."""
+    """Reads those watched partitions of one ioproc that changed; parks each if none did."""
     state: FetchState = x.state
     indices = state.watches.pop(number)
     moved: list[int] = []
@@ -413,7 +412,7 @@ def _settle(host: Host, x: Exchange) -> None:
 
 
 def _forget(host: Host, x: Exchange) -> None:
-    """Whatever is pending; what was being looked at is to be looked at again."""
+    """Drops pending requests; partitions being read are to be read again."""
     state: FetchState = x.state
     host.cancel(x)
     for index in state.looking:
@@ -439,9 +438,8 @@ def _park(host: Host, x: Exchange, index: int) -> None:
 
 
 def _respond(host: Host, x: Exchange) -> None:
-    """Nothing is pending: the answer of every partition looked at, cut to the response's byte
-    budget; the first batch of the first one always fits. With files that are gone something is
-    pending at return."""
+    """Responds with every partition's answer, cut to the byte budget; the first batch always fits.
+    If files are gone, requests are pending again at return."""
     state: FetchState = x.state
     left = min(state.request.max_bytes, host.fetch_max_bytes)
     empty = True

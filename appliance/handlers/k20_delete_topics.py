@@ -40,8 +40,9 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
 def _allowed(
     context: AdminContext, asked: list[TopicToDelete]
 ) -> tuple[list[TopicToDelete], list[Values]]:
-    """What may be deleted, and the rows of what may not. Whether a topic is there is told to who
-    may see it, and so is the name that an id has."""
+    """The topics that the caller may delete, and the rows of the others. Existence and the name of
+    an id are shown only with DESCRIBE.
+    """
     rights, image = context.rights, context.situation.image
     if rights.everything:
         return asked, []

@@ -50,7 +50,7 @@ HANDLER: Final[Handler] = Handler(
 
 
 def decide(request: Request, version: int, context: AdminContext) -> Answer:
-    """What control answers."""
+    """The answer of control."""
     if code := _refusal(context.rights):
         return _refused(code)
     assert request.transactional_id is None, "its coordinator decides"
@@ -70,7 +70,9 @@ def decide(request: Request, version: int, context: AdminContext) -> Answer:
 
 
 def _refusal(rights: Rights) -> int:
-    """Who may write some topic may do so idempotently (KIP-679)."""
+    """The error code of a caller who may neither write any topic nor write idempotently
+    (KIP-679).
+    """
     if rights.some(needs.WRITE_TOPIC):
         return errors.NONE
     return rights.refusal(needs.WRITE_IDEMPOTENTLY)

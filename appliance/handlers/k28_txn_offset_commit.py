@@ -35,7 +35,7 @@ class Verifying:
 
 
 def complete(host: Host, x: Exchange, index: int, message: Message | None, payload: bytes) -> None:
-    """What the home said, or the coordinator of the transaction."""
+    """Takes the answer of the ioproc or of the transaction's coordinator."""
     if index == _QUESTION:
         state: Coordinated = x.state
         asked: Verifying = state.more

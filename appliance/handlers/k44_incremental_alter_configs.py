@@ -48,7 +48,7 @@ def _set_levels(context: AdminContext, wanted: list[tuple[Resource, list[Operati
 
 
 def _of_loggers(request: Message) -> bool:
-    """Whether it is about levels of loggers alone."""
+    """True if only levels of loggers change."""
     kinds = {item.resource_type for item in request.resources}
     return kinds == {BROKER_LOGGER}
 

@@ -15,7 +15,7 @@ from appliance.wire.uuids import uuid_bytes
 
 
 def _voter(request: Message, context: AdminContext) -> Voter:
-    """Who it is. Raises PeerError when it may not be added, whatever it says itself."""
+    """The voter to add. Raises PeerError when it may not be added, whatever it answers."""
     electing, names = context.electing, context.situation.config.list("controller.listener.names")
     check_cluster(request.cluster_id, context.cluster_id)
     if electing is None:
@@ -38,7 +38,7 @@ def _voter(request: Message, context: AdminContext) -> Voter:
 
 
 def probe(request: Message, context: AdminContext) -> tuple[int, str, int] | None:
-    """Who is to be asked first: node id, host and port; None when it is refused anyway."""
+    """The node to ask first: node id, host and port; None when the request is refused anyway."""
     try:
         voter = _voter(request, context)
     except PeerError:

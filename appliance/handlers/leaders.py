@@ -22,8 +22,9 @@ _OF_FETCHES: Final = (errors.NOT_LEADER_OR_FOLLOWER, errors.FENCED_LEADER_EPOCH)
 
 
 class Leaders:
-    """What one answer tells of leaders; each node is told once. known: who asks knows where they
-    are, as other nodes do."""
+    """The leaders named in one answer; each node once. known: the caller knows their addresses, as
+    other nodes do.
+    """
 
     __slots__ = ("_found", "_host", "_known", "_x")
 

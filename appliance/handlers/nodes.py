@@ -29,16 +29,18 @@ def living(host: Host, x: Exchange, node_id: int) -> Endpoint | None:
 
 
 def deserts(host: Host, partition: PartitionImage) -> bool:
-    """Whether this node led the partition when it was cut off from the others: somebody else in
-    sync does by now, it seems, and only others know who."""
+    """True if this node led the partition when it was isolated: another one in sync seems to lead
+    by now, and only other nodes know which.
+    """
     led = partition.leader == host.node_id and len(partition.isr) > 1
     return led and host.processes.isolated_ms > 0
 
 
 def is_left_out(host: Host, node_id: int) -> bool:
-    """Whether this is the node here, and cut off from the others: it counts as fenced, as they know
-    it. Not at once, as with `STILL_TOLD_NS`: who knows others finds the new leaders sooner so. Who
-    knows nobody else (librdkafka connects to leaders alone) would ask here for ever."""
+    """True if this node is isolated for long: it counts as fenced, as the others see it. Not at
+    once, as with `STILL_TOLD_NS`: clients that know other nodes find the new leaders sooner so. A
+    client without others (librdkafka connects to leaders alone) would ask here for ever.
+    """
     since_ms = host.processes.isolated_ms
     late = since_ms > 0 and host.now_ns - since_ms * 1_000_000 >= STILL_ISOLATED_NS
     return late and node_id == host.node_id
@@ -50,8 +52,9 @@ def just_left(host: Host) -> set[int]:
 
 
 def controller(host: Host) -> int:
-    """Whom clients are to ask for changes, or NOBODY: who leads the metadata log, as long as it is
-    a living broker, else this node; everyone hands on what is not for him to decide."""
+    """The controller to name to clients, or NOBODY: the leader of the metadata log while it is a
+    live broker, else this node; every node forwards what the controller decides.
+    """
     brokers = host.image.brokers
     for node_id in (host.processes.leader[0], host.node_id, *sorted(brokers)):
         broker = brokers.get(node_id)

@@ -1,4 +1,5 @@
-"""Who would overtake: batches of idempotent producers behind one that a dead I/O process refused.
+"""Guards against sequence gaps: refuses batches of idempotent producers behind one that a dead I/O
+process refused.
 
 A producer sends up to five requests ahead. When its first one for a partition is lost with the home
 and the second one finds the next life of that, which does not know the producer, the second could
@@ -31,7 +32,7 @@ _SEQUENCES: Final = 1 << 31
 
 
 class _First(NamedTuple):
-    """What was refused. left: how many more may be for its sake."""
+    """The first refused batch. left: how many more may be refused for its sake."""
 
     epoch: int
     sequence: int
@@ -63,7 +64,7 @@ class Overtaking:
         self.any = True
 
     def would(self, memory: memoryview, batch: Batch, now_ns: int) -> bool:
-        """Whether this batch would overtake one that was refused and is not back."""
+        """True if this batch would overtake a refused one that is not back."""
         if now_ns >= self._until_ns:
             self._first.clear()
             self.any = False

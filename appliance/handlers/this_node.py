@@ -1,5 +1,5 @@
-"""What a node says of itself, as DescribeConfigs shows it, and what it knows of others that no
-request of Kafka's tells.
+"""A node's description of itself in DescribeConfigs, and its view of other nodes for which Kafka
+has no request.
 
 It is the settings of a broker named `penstock:node`, a name that no broker can have, so that any
 client library can ask. Apache Kafka refuses the name.

@@ -54,9 +54,10 @@ RETRIED: Final = frozenset(
 
 
 class Step:
-    """What a request with transactional batches still has to do. routes: of the batches that may be
+    """The open steps of a request with transactional batches. routes: of the batches that may be
     written, by their index. wants: index → guard (or 0) of those to be appended when it is this
-    request's turn."""
+    request's turn.
+    """
 
     __slots__ = ("_flags", "_producer", "_question", "_request", "_version", "routes", "wants")
 
@@ -157,7 +158,7 @@ class Step:
             host.hold(x, _HELD)
 
     def give_up(self, host: Host, x: Exchange) -> None:
-        """Nobody waits for it any more; what is under way may still be appended."""
+        """Drops the request; batches under way may still be appended."""
         self.wants.clear()
         x.pending.pop(_HELD, None)
         self.go_on(host, x)
@@ -191,7 +192,7 @@ class Step:
 
 
 def _told(code: int) -> tuple[int, str | None]:
-    """What the client is told of what the coordinator said, with Kafka's words."""
+    """The client's error code and text for the coordinator's code, in Kafka's words."""
     if code in RETRIED:
         why = "Unable to verify the partition has been added to the transaction."
         text = f"{why} Underlying error: {ErrorCode(code).name.upper()}"
@@ -214,7 +215,7 @@ def _leave(host: Host, line: Line, x: Exchange) -> None:
 
 
 def _quiet(line: Line) -> bool:
-    """Whether no batch of those that do not ask is under way: it may come back."""
+    """True if no batch of the other requests is under way: one may come back."""
     return all(index >= OWN for x in line.under_way if x is not line.asking for index in x.pending)
 
 

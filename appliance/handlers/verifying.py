@@ -1,5 +1,5 @@
-"""Whether partitions belong to an open transaction: asked of its coordinator while another request
-waits for it (KIP-890).
+"""Verifies that partitions belong to an open transaction: asks its coordinator while another
+request waits (KIP-890).
 
 The question is an AddPartitionsToTxn of brokers, in the appliance's own name: whoever asks has
 checked what its client may do. A coordinator on another node is asked over the network. A handler
@@ -29,7 +29,7 @@ Partition = tuple[str, int]
 
 
 class Producer(NamedTuple):
-    """Who writes in a transaction, by its own account."""
+    """A transactional producer, by its request."""
 
     transactional_id: str
     producer_id: int
@@ -150,8 +150,9 @@ class Question:
         return messages.encode_request(request)
 
     def _told(self, answer: Any) -> dict[Partition, int]:
-        """What each partition is told. One that the answer does not name was asked of who is not
-        its coordinator any more."""
+        """The result of each partition. One missing in the answer was asked of a former
+        coordinator.
+        """
         told = dict.fromkeys(self._partitions, answer.error_code or errors.NOT_COORDINATOR)
         for one in answer.results_by_transaction:
             for topic in one.topic_results:
@@ -168,5 +169,5 @@ class Question:
         return code
 
     def _is_early(self, now_ns: int) -> bool:
-        """Whether an earlier transaction is in the way, and it is worth to wait for its end."""
+        """True if an earlier transaction is still ending, and waiting for that is worthwhile."""
         return now_ns < self._until_ns and errors.CONCURRENT_TRANSACTIONS in self.codes.values()

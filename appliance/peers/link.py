@@ -296,7 +296,7 @@ class Link:
             self._pauses = 0
 
     def _lost(self, why: str) -> None:
-        """Who was never told what the node serves waits before it tries again."""
+        """Waits before a reconnect if the connection ended before the versions were known."""
         self._hang_up(why, failed=not self._talk.versions)
 
 
