@@ -41,7 +41,7 @@ class ControlBarrier:
             raise bug
 
     def run_chore(self, where: str, chore: Callable[[], T], otherwise: T) -> T:
-        """What a chore returns, or `otherwise` when it raised. Raises as `caught`."""
+        """Returns the chore's result, or `otherwise` when it raised. Raises as `caught`."""
         try:
             return chore()
         except Exception as bug:

@@ -39,6 +39,6 @@ def run(seat: Seat) -> int:
 
 
 def _name(quorum: MetadataQuorum, topic_id: bytes) -> str:
-    """Of a topic that is committed, "" when there is none."""
+    """The name of a committed topic, "" when there is none."""
     topic = quorum.images.committed.topics_by_id.get(topic_id)
     return "" if topic is None else topic.name

@@ -1,4 +1,5 @@
-"""What settings need: those of topics and groups the resource itself, all others the cluster.
+"""Permissions for settings: those of topics and groups the resource itself, all others the
+cluster.
 
 Callers: DescribeConfigs, AlterConfigs and IncrementalAlterConfigs.
 """
@@ -39,15 +40,15 @@ def not_altered(rights: Rights, resources: Iterable[Resource]) -> dict[Resource,
 
 
 def is_here(rights: Rights) -> bool:
-    """Whether who asks came over the loopback interface, of this node or of that which passed the
-    request on; who has no address is no client."""
+    """True if the caller came over the loopback interface, of this node or of the forwarding one; a
+    caller without an address is no client.
+    """
     address = plain_address(rights.caller.address)
     return address in ("", "::1") or address.startswith("127.")
 
 
 def is_of_files(request: Message, node_id: int) -> bool:
-    """Whether settings of this node alone are to be changed, and certificates are loaded by
-    them."""
+    """True if only settings of this node change, and they load certificates."""
     named = [(one.resource_type, one.resource_name) for one in request.resources]
     return named == [(BROKER, str(node_id))] and any(
         is_tls(one.name) for one in request.resources[0].configs
