@@ -6,8 +6,10 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from appliance.base.clock import Clock
-from appliance.certificates.settings import of_listener, speaking
+from appliance.certificates.settings import TLS, of_listener, speaking
+from appliance.config import between_nodes
 from appliance.config.broker import BrokerConfig
+from appliance.config.listener_settings import key_of
 
 if TYPE_CHECKING:
     from appliance.certificates.context import Certificate
@@ -49,4 +51,29 @@ def check(
                 f"listeners: the certificate of {listener} ({shown.subject}) is refused by clients:"
                 f" {trouble}"
             )
+    found.warnings += _between_nodes(config)
     return found
+
+
+def _between_nodes(config: BrokerConfig) -> list[str]:
+    """Warnings about connections to other nodes. Raises ConfigError if TLS cannot be spoken
+    there."""
+    warnings: list[str] = []
+    if not config.several:
+        return warnings
+    ways = {between_nodes.to_controllers(config)}
+    if config.is_broker:
+        ways.add(between_nodes.to_brokers(config))
+    for way in sorted(ways):
+        if way.protocol != TLS:
+            continue
+        from appliance.certificates.context import load_client
+
+        settings = of_listener(config, way.listener)
+        load_client(settings)
+        if settings.truststore_location is None and settings.truststore_certificates is None:
+            warnings.append(
+                f"{key_of(way.listener, 'ssl.truststore.location')}: without a trust store only"
+                " other nodes whose certificates come from a public authority are believed"
+            )
+    return warnings

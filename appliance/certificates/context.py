@@ -61,8 +61,8 @@ class Certificate(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    """context: for the server's side of connections. rules: from certificates of clients to their
-    names. stamps: of the files that it was read from. warnings: for who set it."""
+    """context: for the side of connections that it was loaded for. rules: from certificates of
+    clients to their names. stamps: of the files that it was read from. warnings: for who set it."""
 
     context: ssl.SSLContext
     certificate: Certificate
@@ -73,23 +73,43 @@ class Loaded(NamedTuple):
 
 def load(settings: TlsSettings) -> Loaded:
     """Read everything. Raises ConfigError: the setting, the file, what to do."""
-    chosen = ciphers.choose(
-        settings.protocols, settings.cipher_suites,
-        settings.key("ssl.enabled.protocols"), settings.key("ssl.cipher.suites"),
-    )  # fmt: skip
-    rules = Rules(settings.mapping_rules, settings.key("ssl.principal.mapping.rules"))
     if settings.client_auth not in _AUTH:
         raise ConfigError(
             f"{settings.key('ssl.client.auth')}: it takes none, requested or required, not"
             f" {settings.client_auth[:40]}"
         )
+    rules = Rules(settings.mapping_rules, settings.key("ssl.principal.mapping.rules"))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.num_tickets = 0
+    loaded = _loaded(context, settings, rules)
+    context.verify_mode = _AUTH[settings.client_auth]
+    return loaded
+
+
+def load_client(settings: TlsSettings) -> Loaded:
+    """Reads everything for connections to other nodes: the certificate of the listener is shown
+    there too, and theirs must come from its trust store, else from an authority that the host
+    trusts. Names are checked unless `ssl.endpoint.identification.algorithm` is empty. Raises
+    ConfigError as `load`."""
+    rules = Rules(settings.mapping_rules, settings.key("ssl.principal.mapping.rules"))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = settings.checks_names
+    loaded = _loaded(context, settings, rules)
+    if settings.truststore_location is None and settings.truststore_certificates is None:
+        context.load_default_certs()
+    return loaded
+
+
+def _loaded(context: ssl.SSLContext, settings: TlsSettings, rules: Rules) -> Loaded:
+    chosen = ciphers.choose(
+        settings.protocols, settings.cipher_suites,
+        settings.key("ssl.enabled.protocols"), settings.key("ssl.cipher.suites"),
+    )  # fmt: skip
     stamps = files.stamps(settings.files())
     own, where = _key_store(settings)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = _VERSIONS[chosen.versions[0]]
     context.maximum_version = _VERSIONS[chosen.versions[-1]]
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
-    context.num_tickets = 0
     try:
         if chosen.suites:
             context.set_ciphers(chosen.suites)
@@ -97,7 +117,6 @@ def load(settings: TlsSettings) -> Loaded:
     except (ssl.SSLError, ValueError, OSError) as cause:
         raise ConfigError(f"{where}: OpenSSL refuses it: {_reason(cause)}") from None
     _trust(context, settings)
-    context.verify_mode = _AUTH[settings.client_auth]
     warnings = (chosen.warning,) if chosen.warning else ()
     return Loaded(context, described(own.chain[0], where), rules, stamps, warnings)
 

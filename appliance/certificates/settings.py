@@ -19,7 +19,8 @@ TLS: Final = "SSL"
 @dataclass(slots=True, frozen=True, kw_only=True)
 class TlsSettings:
     """TLS settings of one listener; None: not set. keys: by the name of a setting the key that was
-    looked at, for errors. Secrets are left out where it is shown."""
+    looked at, for errors. checks_names: the certificate of a node that this one connects to must
+    name its host. Secrets are left out where it is shown."""
 
     listener: str
     keystore_location: str | None
@@ -31,6 +32,7 @@ class TlsSettings:
     mapping_rules: str
     allow_dn_changes: bool
     allow_san_changes: bool
+    checks_names: bool
     keystore_password: str | None = field(repr=False)
     key_password: str | None = field(repr=False)
     keystore_key: str | None = field(repr=False)
@@ -93,6 +95,7 @@ def of_listener(config: BrokerConfig, listener: str) -> TlsSettings:
         mapping_rules=text("ssl.principal.mapping.rules") or "DEFAULT",
         allow_dn_changes=whether("ssl.allow.dn.changes"),
         allow_san_changes=whether("ssl.allow.san.changes"),
+        checks_names=text("ssl.endpoint.identification.algorithm") is not None,
         keys=keys,
         **{attribute: text(name) for attribute, name in _TEXTS.items()},
     )

@@ -26,7 +26,6 @@ _VERSIONS: Final = (
     "what is taken is said by ssl.enabled.protocols, as for listeners of Apache Kafka"
 )
 _BUILDER: Final = "principals are made as by Apache Kafka's own builder"
-_NAMES: Final = "a server checks no host names of clients, nor does Apache Kafka's; between nodes only PLAINTEXT is served"
 
 SECURITY: Final = (
     Setting("authorizer.class.name", STRING, "", "What decides who may do what.", inert=_NO_SECURITY),
@@ -35,7 +34,7 @@ SECURITY: Final = (
     Setting("sasl.enabled.mechanisms", LIST, ("GSSAPI",), "The SASL mechanisms that are taken.", mode=PER_BROKER, inert=_NO_SECURITY),
     Setting("sasl.mechanism.inter.broker.protocol", STRING, "GSSAPI", "The SASL mechanism between brokers.", mode=PER_BROKER, inert=_NO_SECURITY),
     Setting("sasl.jaas.config", PASSWORD, None, "The login of a SASL listener.", mode=PER_BROKER, inert=_NO_SECURITY),
-    Setting("security.inter.broker.protocol", STRING, "PLAINTEXT", "The protocol between brokers; of several nodes it must be PLAINTEXT."),
+    Setting("security.inter.broker.protocol", STRING, "PLAINTEXT", "The protocol by which brokers reach one another, PLAINTEXT or SSL, where inter.broker.listener.name does not name a listener."),
     Setting("ssl.client.auth", STRING, "none", "Whether clients must show a certificate: none, requested (who shows none is ANONYMOUS), required.", choices=("required", "requested", "none"), mode=PER_BROKER),
     Setting("ssl.keystore.location", STRING, None, "The file with a listener's private key and its certificate chain: PEM or PKCS12.", mode=PER_BROKER),
     Setting("ssl.keystore.password", PASSWORD, None, "The password of the key store, where it is PKCS12.", mode=PER_BROKER),
@@ -108,7 +107,7 @@ SECURITY: Final = (
     Setting("ssl.truststore.certificates", PASSWORD, None, "The trusted certificates themselves as PEM, in place of a file.", mode=PER_BROKER),
     Setting("ssl.keymanager.algorithm", STRING, "SunX509", "The JVM's key manager.", mode=PER_BROKER, inert=_OPENSSL),
     Setting("ssl.trustmanager.algorithm", STRING, "PKIX", "The JVM's trust manager.", mode=PER_BROKER, inert=_OPENSSL),
-    Setting("ssl.endpoint.identification.algorithm", STRING, "https", "How the host name of a certificate is checked.", mode=PER_BROKER, inert=_NAMES),
+    Setting("ssl.endpoint.identification.algorithm", STRING, "https", "How this node checks the host name in the certificate of a node that it connects to: https; empty: not at all.", choices=("https", ""), mode=PER_BROKER),
     Setting("ssl.engine.factory.class", CLASS, None, "What makes TLS engines.", mode=PER_BROKER, inert=_OPENSSL),
     Setting("ssl.principal.mapping.rules", STRING, "DEFAULT", "Rules from the subject of a client's certificate to its principal: RULE:PATTERN/REPLACEMENT/[LU], DEFAULT. Patterns are those of RE2."),
     Setting("ssl.secure.random.implementation", STRING, None, "The JVM's source of chance.", mode=PER_BROKER, inert=_OPENSSL),

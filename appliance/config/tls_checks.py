@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from appliance.base.errors import ConfigError
+from appliance.config import between_nodes
 from appliance.config.broker import BrokerConfig
 from appliance.config.listener_settings import declared, is_tls, key_of, split
 
 PLAINTEXT: Final = "PLAINTEXT"
 SSL: Final = "SSL"
 _MAP: Final = "listener.security.protocol.map"
+_BETWEEN: Final = "security.inter.broker.protocol"
 
 
 def check_protocols(config: BrokerConfig) -> None:
@@ -22,10 +24,10 @@ def check_protocols(config: BrokerConfig) -> None:
     for one in config.opened():
         protocol = protocols.get(one.name)
         if config.is_controllers(one.name):
-            if protocol != PLAINTEXT:
+            if protocol not in (PLAINTEXT, SSL):
                 raise ConfigError(
                     f"listeners: {one.name} is for controllers and stands for {protocol}; between"
-                    f" nodes only PLAINTEXT is served yet: map it in {_MAP}={one.name}:PLAINTEXT,…"
+                    f" nodes PLAINTEXT and SSL are served: map it in {_MAP}={one.name}:SSL,…"
                 )
         elif protocol is not None and protocol.startswith("SASL_"):
             raise ConfigError(
@@ -38,40 +40,49 @@ def check_protocols(config: BrokerConfig) -> None:
                 f"listeners: {one.name} stands for {protocol or 'no protocol'}; use"
                 f" PLAINTEXT://HOST:PORT or SSL://HOST:PORT, or map the name in {_MAP}"
             )
-    names = [one.name for one in config.endpoints()]
-    if config.several and names and PLAINTEXT not in map(protocols.get, names):
+    _check_way_of_nodes(config, protocols)
+
+
+def _check_way_of_nodes(config: BrokerConfig, protocols: dict[str, str]) -> None:
+    names, way = [one.name for one in config.endpoints()], between_nodes.to_brokers(config)
+    if not config.several or not names or way.named or way.protocol not in (PLAINTEXT, SSL):
+        return
+    if way.protocol not in map(protocols.get, names):
         raise ConfigError(
-            f"listeners: the other nodes come by PLAINTEXT, and {', '.join(names)} speaks TLS: add"
-            " a listener for them, for example PLAINTEXT://:9092, and open it to nobody else; or,"
-            " where this node is alone, leave out the listener of controller.listener.names"
+            f"listeners: the other nodes come by {way.protocol} ({_BETWEEN}), and none of"
+            f" {', '.join(names)} stands for that: set {_BETWEEN}=SSL, or name the listener in"
+            " inter.broker.listener.name; or, where this node is alone, leave out the listener of"
+            " controller.listener.names"
         )
 
 
 def check_between_brokers(config: BrokerConfig) -> Iterator[str]:
-    """Warnings. Raises ConfigError where nodes are to speak something else than plaintext."""
+    """Warnings. Raises ConfigError where nodes are to speak what is not served."""
     key, name = "inter.broker.listener.name", config.get("inter.broker.listener.name")
     if name is not None and config.several and config.is_broker:
         protocol = config.protocols().get(str(name).upper())
-        if protocol != PLAINTEXT:
+        if protocol not in (PLAINTEXT, SSL):
             raise ConfigError(
-                f"{key}={name}: it stands for {protocol}, and between nodes only PLAINTEXT is"
-                " served yet: name a listener that stands for PLAINTEXT"
+                f"{key}={name}: it stands for {protocol}, and between nodes PLAINTEXT and SSL are"
+                " served: name a listener that stands for one of them"
             )
     yield from ()
 
 
 def check_protocol_between(config: BrokerConfig) -> Iterator[str]:
     """As above, of security.inter.broker.protocol."""
-    key = "security.inter.broker.protocol"
-    protocol = config.text(key)
-    if protocol == PLAINTEXT:
-        return
-    if config.several:
+    protocol = config.text(_BETWEEN).upper()
+    if protocol not in (PLAINTEXT, SSL):
         raise ConfigError(
-            f"{key}={protocol}: between nodes only PLAINTEXT is served yet; take the setting out,"
-            " and have a PLAINTEXT listener for them"
+            f"{_BETWEEN}={protocol}: between nodes PLAINTEXT and SSL are served; take one of them"
         )
-    yield f"{key} has no effect here: this node is alone"
+    if config.entry(_BETWEEN) is not None and config.get("inter.broker.listener.name"):
+        raise ConfigError(
+            f"{_BETWEEN}: Only one of inter.broker.listener.name and {_BETWEEN} should be set; take"
+            " one of them out"
+        )
+    if protocol != PLAINTEXT and not config.several:
+        yield f"{_BETWEEN} has no effect here: this node is alone"
 
 
 def remarks(config: BrokerConfig) -> Iterator[tuple[str, str]]:
@@ -81,6 +92,8 @@ def remarks(config: BrokerConfig) -> Iterator[tuple[str, str]]:
         opened = {one.name: protocols.get(one.name) for one in config.opened()}
     except ConfigError:
         return  # which is said of the listeners
+    for name in config.list("controller.listener.names"):  # of a broker that is no controller
+        opened.setdefault(name, protocols.get(name))
     speaks = SSL in opened.values()
     for key in config.set_names():
         parts = split(key)

@@ -17,6 +17,7 @@ from typing import Final
 
 from appliance.base.disk import Disk, read_file
 from appliance.base.errors import DiskFull
+from appliance.config.between_nodes import NUMBERS
 from appliance.config.broker import BrokerConfig
 from appliance.control.format import BOOTSTRAP
 from appliance.control.leadership import NotController
@@ -36,7 +37,6 @@ from appliance.shell.log import ERROR, NOTICE, Log
 from appliance.shell.seat import Seat
 from appliance.wire import kraft_records as kraft
 
-_SECURITY_PROTOCOLS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 _AGAIN_NS: Final = 1_000_000_000
 
 Register = Callable[[Incarnation], None]
@@ -188,7 +188,7 @@ def _endpoints(config: BrokerConfig, ports: Sequence[int]) -> tuple[Endpoint, ..
                 name=one.name,
                 host=host or "localhost",
                 port=port or (ports[number] if number < len(ports) else 0),
-                security_protocol=_SECURITY_PROTOCOLS.get(protocol, 0),
+                security_protocol=NUMBERS.get(protocol, 0),
             )
         )
     return tuple(found)

@@ -16,6 +16,7 @@ from appliance.base.errors import StorageFailed
 from appliance.base.ids import TRANSACTIONS_TOPIC
 from appliance.base.level import LevelTime
 from appliance.base.space import KEEP_FREE_PERCENT, SpaceGuard
+from appliance.config import between_nodes
 from appliance.coordinators.kinds import KINDS
 from appliance.coordinators.runtime.ending import Ending
 from appliance.coordinators.runtime.kind import Kind, Lent
@@ -67,6 +68,7 @@ from appliance.metadata.effective import broker_config
 from appliance.metadata.endpoints import inter_broker
 from appliance.metadata.follower import Follower
 from appliance.metadata.log_dirs import LogDirs, directory_of, read_log_dirs
+from appliance.peers.between import carry_to_brokers
 from appliance.peers.brokers import Brokers
 from appliance.peers.link import Watcher
 from appliance.ring.messages import ASSIGN, FOLDER_FAILED, PRODUCER_IDS
@@ -138,7 +140,14 @@ class Assembly:
             index: self._own.writer if index == seat.index else links.writer(IOPROC, index)
             for index in range(seat.ioprocs)
         }
-        self._brokers = Brokers(self._where, watcher, clock, f"penstock-{self._node_id}")
+        self._way = between_nodes.to_brokers(seat.config)
+        self._brokers = Brokers(
+            self._where,
+            watcher,
+            clock,
+            f"penstock-{self._node_id}",
+            carry_to_brokers(seat.config, clock),
+        )
         self._away = Away(self._node_id, self._brokers)
         self._endings = Endings(
             self._siblings,
@@ -347,8 +356,7 @@ class Assembly:
         return Isolating(made, core, seat.processes, seat.me, self._events)
 
     def _where(self, node: int) -> tuple[str, int] | None:
-        name = self._seat.config.get("inter.broker.listener.name")
-        return inter_broker(self._follower.image, node, name if isinstance(name, str) else None)
+        return inter_broker(self._follower.image, node, self._way)
 
     def _assigned(self) -> Callable[[Partition], int]:
         node_id = self._node_id

@@ -11,9 +11,11 @@ from typing import Any, Final
 
 from appliance.base.clock import Clock
 from appliance.base.errors import PeerError
+from appliance.config import between_nodes
 from appliance.config.broker import BrokerConfig
 from appliance.metadata.endpoints import inter_broker
 from appliance.metadata.follower import Follower
+from appliance.peers.between import carry_to_brokers
 from appliance.peers.brokers import Brokers
 from appliance.peers.link import Watcher
 from appliance.ring.messages import ANSWERED, Message
@@ -31,13 +33,13 @@ class Questions:
     def __init__(
         self, config: BrokerConfig, follower: Follower, watcher: Watcher, clock: Clock
     ) -> None:
-        listener = config.get("inter.broker.listener.name")
-        name = listener if isinstance(listener, str) else None
+        way = between_nodes.to_brokers(config)
         self._brokers = Brokers(
-            lambda node: inter_broker(follower.image, node, name),
+            lambda node: inter_broker(follower.image, node, way),
             watcher,
             clock,
             f"penstock-{config.int('node.id')}",
+            carry_to_brokers(config, clock),
         )
         self.links = self._brokers.links
         self.heard: list[tuple[int, Message | None]] = []

@@ -8,6 +8,7 @@ its loop while there is somebody in `links`.
 from collections.abc import Callable
 
 from appliance.base.clock import Clock
+from appliance.peers.carrier import Carry, plain
 from appliance.peers.conversation import NEVER, Body, Done
 from appliance.peers.link import Link, Watcher
 
@@ -18,9 +19,13 @@ Where = Callable[[int], tuple[str, int] | None]
 class Brokers:
     """links: by node id; always the same dict."""
 
-    __slots__ = ("_client_id", "_clock", "_watcher", "_where", "links")
+    __slots__ = ("_carry", "_client_id", "_clock", "_watcher", "_where", "links")
 
-    def __init__(self, where: Where, watcher: Watcher, clock: Clock, client_id: str) -> None:
+    def __init__(
+        self, where: Where, watcher: Watcher, clock: Clock, client_id: str, carry: Carry = plain
+    ) -> None:
+        """carry: as for `Link`."""
+        self._carry = carry
         self._where = where
         self._watcher = watcher
         self._clock = clock
@@ -62,6 +67,8 @@ class Brokers:
         if link is None or (link.host, link.port) != where:
             if link is not None:
                 link.close()
-            link = Link(node, *where, self._watcher, self._clock, self._client_id)
+            link = Link(
+                node, *where, self._watcher, self._clock, self._client_id, carry=self._carry
+            )
             self.links[node] = link
         return link

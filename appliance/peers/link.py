@@ -18,7 +18,8 @@ from threading import Thread
 from typing import Any, Final, Protocol
 
 from appliance.base.clock import Clock
-from appliance.base.errors import MalformedRequest
+from appliance.base.errors import ConfigError, MalformedRequest
+from appliance.peers.carrier import BLOCKED, Carrier, Carry, plain
 from appliance.peers.conversation import IN_FLIGHT, NEVER, Body, Conversation, Done
 from appliance.shell.loop import Handler
 
@@ -59,9 +60,9 @@ class Link:
     kinds takes two links.
     """
 
-    __slots__ = ("_addresses", "_clock", "_lookup", "_mask", "_not_before_ms", "_opens", "_pauses",
-                 "_sock", "_talk", "_unsent", "_until_ms", "_watcher", "host", "node",
-                 "port")  # fmt: skip
+    __slots__ = ("_addresses", "_carrier", "_carry", "_clock", "_lookup", "_mask", "_not_before_ms",
+                 "_opens", "_pauses", "_sock", "_talk", "_unsent", "_until_ms", "_watcher", "host",
+                 "node", "port")  # fmt: skip
 
     def __init__(
         self,
@@ -72,15 +73,19 @@ class Link:
         clock: Clock,
         client_id: str,
         in_flight: int = IN_FLIGHT,
+        carry: Carry = plain,
     ) -> None:
-        """node: its id. client_id: who we say that we are."""
+        """node: its id. client_id: sent with each request. carry: makes what moves the bytes of a
+        connection, in plaintext or TLS."""
         self.node = node
         self.host = host
         self.port = port
         self._watcher = watcher
         self._clock = clock
         self._talk = Conversation(client_id, "penstock", in_flight)
+        self._carry = carry
         self._sock: socket.socket | None = None
+        self._carrier: Carrier | None = None  # from the moment TCP is connected
         self._lookup: _Lookup | None = None
         self._addresses: list[Address] = []
         self._opens = False  # a connection is under way
@@ -160,8 +165,10 @@ class Link:
 
     def ready(self, mask: int) -> None:
         """The socket is ready (`shell.loop.Handler`)."""
-        if self._opens:
+        if self._opens and self._carrier is None:
             self._connected()
+        elif self._opens:
+            self._agree()
         elif mask & ~select.EPOLLOUT:
             self._receive()
         else:
@@ -223,6 +230,31 @@ class Link:
         if code:
             self._not_made(code)
             return
+        self._watcher.unregister(sock.fileno())  # a carrier that cannot be made closes it
+        try:
+            carrier = self._carry(sock, self.host)
+        except (OSError, ConfigError) as cause:
+            self._sock = None
+            sock.close()
+            self._hang_up(str(cause), failed=True)
+            return
+        self._sock, self._carrier = carrier.sock, carrier
+        self._mask = select.EPOLLIN
+        self._watcher.register(carrier.sock.fileno(), self._mask, self)
+        self._agree()
+
+    def _agree(self) -> None:
+        """Goes on with the handshake, and asks what the node serves when that is over."""
+        carrier = self._carrier
+        assert carrier is not None
+        try:
+            agreed = carrier.do_handshake()
+        except OSError as cause:
+            self._hang_up(str(cause), failed=True)
+            return
+        if not agreed:
+            self._watch(carrier.wants)
+            return
         self._opens, self._until_ms = False, NEVER
         self._talk.opened(self._now_ms() + _VERSIONS_MS)
         self._watch(select.EPOLLIN)
@@ -236,9 +268,10 @@ class Link:
     def _hang_up(self, why: str, *, failed: bool, refused: bool = False) -> None:
         """failed: the next connection is made after a pause. refused: by the other host."""
         sock, self._sock = self._sock, None
+        carrier, self._carrier = self._carrier, None
         if sock is not None:
             self._watcher.unregister(sock.fileno())
-            sock.close()
+            (sock if carrier is None else carrier).close()
         self._unsent = []
         self._opens, self._until_ms, self._mask = False, NEVER, 0
         if failed:
@@ -256,8 +289,9 @@ class Link:
     # Bytes ----------------------------------------------------------------------------------------
 
     def _send(self) -> None:
-        sock = self._sock
+        sock, carrier = self._sock, self._carrier
         assert sock is not None
+        assert carrier is not None
         if not self._unsent:
             pieces = self._talk.outgoing()
             if self._sock is not sock:  # somebody whose request is not served closed it
@@ -265,12 +299,12 @@ class Link:
             self._unsent = [memoryview(piece) for piece in pieces]
         while self._unsent:
             try:
-                count = sock.sendmsg(self._unsent)
-            except (BlockingIOError, InterruptedError):
-                break
+                count = carrier.send_pieces(self._unsent)
             except OSError as cause:
                 self._lost(str(cause))
                 return
+            if count == BLOCKED:
+                break
             while self._unsent and count >= len(self._unsent[0]):
                 count -= len(self._unsent.pop(0))
             if count:
@@ -278,22 +312,25 @@ class Link:
         self._watch(select.EPOLLIN | (select.EPOLLOUT if self._unsent else 0))
 
     def _receive(self) -> None:
-        sock, talk = self._sock, self._talk
-        assert sock is not None
-        try:
-            count = sock.recv_into(talk.room())
-            if count:
-                talk.received(count)
-        except (BlockingIOError, InterruptedError):
-            return
-        except (OSError, MalformedRequest) as cause:
-            if self._sock is sock:
-                self._lost(str(cause))
-            return
-        if not count:
-            self._lost("it was closed")
-        elif talk.versions:
-            self._pauses = 0
+        carrier, talk = self._carrier, self._talk
+        assert carrier is not None
+        again = True
+        while again and self._carrier is carrier:
+            try:
+                count = carrier.receive_into(talk.room())
+                if count == BLOCKED:
+                    return
+                if count:
+                    talk.received(count)
+            except (OSError, MalformedRequest) as cause:
+                if self._carrier is carrier:
+                    self._lost(str(cause))
+                return
+            if not count:
+                self._lost("it was closed")
+            elif talk.versions:
+                self._pauses = 0
+            again = carrier.buffered
 
     def _lost(self, why: str) -> None:
         """Waits before a reconnect if the connection ended before the versions were known."""

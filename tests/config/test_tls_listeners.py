@@ -3,7 +3,7 @@
 import pytest
 
 from appliance.base.errors import ConfigError
-from appliance.config import kept_listeners
+from appliance.config import between_nodes, kept_listeners
 from appliance.config.broker import DYNAMIC, BrokerConfig
 from appliance.config.listener_settings import is_tls, key_of, setting_of, split
 from appliance.config.load import examine, load
@@ -53,28 +53,64 @@ def test_sasl_is_refused_with_what_is_served_instead(protocol):
 # Nodes -------------------------------------------------------------------------------------------
 
 
-def test_controllers_speak_plaintext_with_one_another():
+MAPPED = "PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_SSL:SASL_SSL,CONTROLLER:"
+
+
+@pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL"])
+def test_controllers_speak_plaintext_or_tls(protocol):
     settings = NODE | {
         "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093",
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:SSL",
+        "listener.security.protocol.map": MAPPED + protocol,
     }
-    refused(settings, r"CONTROLLER is for controllers and stands for SSL.*CONTROLLER:PLAINTEXT")
+    assert warnings(settings) == []
+    assert between_nodes.to_controllers(load(None, settings)[0]).protocol == protocol
 
 
-def test_a_node_that_has_others_needs_a_plain_listener_for_them():
+def test_controllers_speak_nothing_else():
+    settings = NODE | {
+        "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093",
+        "listener.security.protocol.map": MAPPED + "SASL_SSL",
+    }
+    refused(settings, r"CONTROLLER is for controllers and stands for SASL_SSL.*CONTROLLER:SSL")
+
+
+def test_a_node_that_has_others_needs_a_listener_for_them():
     settings = NODE | {"listeners": "SSL://:9092,CONTROLLER://:9093"} | STORE
-    refused(settings, "the other nodes come by PLAINTEXT, and SSL speaks TLS: add")
+    refused(settings, "the other nodes come by PLAINTEXT .* none of SSL stands for that: set")
     both = settings | {"listeners": "SSL://:9094,PLAINTEXT://:9092,CONTROLLER://:9093"}
     assert warnings(both) == []
+    assert warnings(settings | {"security.inter.broker.protocol": "SSL"}) == []
+    plain = NODE | {"listeners": "PLAINTEXT://:9092,CONTROLLER://:9093"}
+    refused(plain | {"security.inter.broker.protocol": "SSL"}, "come by SSL .* none of PLAINTEXT")
 
 
-def test_the_listener_between_brokers_is_a_plain_one():
+@pytest.mark.parametrize(
+    ("said", "way"),
+    [
+        ({}, ("PLAINTEXT", "PLAINTEXT", "")),
+        ({"inter.broker.listener.name": "PLAINTEXT"}, ("PLAINTEXT", "PLAINTEXT", "PLAINTEXT")),
+        ({"inter.broker.listener.name": "SSL"}, ("SSL", "SSL", "SSL")),
+        ({"security.inter.broker.protocol": "SSL"}, ("SSL", "SSL", "")),
+        ({"security.inter.broker.protocol": "ssl"}, ("SSL", "SSL", "")),
+    ],
+)
+def test_how_brokers_reach_one_another(said, way):
     settings = NODE | STORE | {"listeners": "SSL://:9094,PLAINTEXT://:9092,CONTROLLER://:9093"}
-    assert warnings(settings | {"inter.broker.listener.name": "PLAINTEXT"}) == []
-    named = settings | {"inter.broker.listener.name": "SSL"}
-    refused(named, "inter.broker.listener.name=SSL: it stands for SSL.*PLAINTEXT")
-    protocol = settings | {"security.inter.broker.protocol": "SSL"}
-    refused(protocol, "security.inter.broker.protocol=SSL: between nodes only PLAINTEXT")
+    config, remarks = load(None, settings | said)
+    assert remarks == []
+    assert between_nodes.to_brokers(config) == way
+
+
+def test_name_and_protocol_between_brokers_are_not_set_both():
+    settings = NODE | STORE | {"listeners": "SSL://:9094,PLAINTEXT://:9092,CONTROLLER://:9093"}
+    both = {"inter.broker.listener.name": "SSL", "security.inter.broker.protocol": "SSL"}
+    refused(settings | both, "Only one of inter.broker.listener.name and security.inter.broker")
+
+
+def test_a_protocol_between_nodes_that_is_not_served_is_refused():
+    settings = NODE | STORE | {"listeners": "SSL://:9094,PLAINTEXT://:9092,CONTROLLER://:9093"}
+    protocol = settings | {"security.inter.broker.protocol": "SASL_SSL"}
+    refused(protocol, "security.inter.broker.protocol=SASL_SSL: between nodes PLAINTEXT and SSL")
 
 
 def test_who_is_alone_speaks_to_nobody():

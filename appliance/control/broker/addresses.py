@@ -8,11 +8,14 @@ import socket
 from collections.abc import Callable
 
 from appliance.base.clock import Clock
+from appliance.config import between_nodes
 from appliance.config.broker import BrokerConfig
 from appliance.config.listeners import parse_endpoint
 from appliance.control.quorum_ways import Place
 from appliance.metadata.endpoints import of_peers
 from appliance.metadata.parts import BrokerImage
+from appliance.peers.between import carry_to_brokers, carry_to_controllers
+from appliance.peers.carrier import Carry
 from appliance.peers.link import Link, Watcher
 from appliance.quorum.voters import Endpoint
 
@@ -21,7 +24,9 @@ class Addresses:
     """watcher: the loop that the connections hang into; without one there are none. places: where
     controllers are reached, by their ids."""
 
-    __slots__ = ("_client_id", "_clock", "_config", "_places", "_watcher")
+    __slots__ = (
+        "_client_id", "_clock", "_places", "_to_broker", "_to_controller", "_watcher", "_way",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -31,7 +36,9 @@ class Addresses:
         clock: Clock,
         places: Callable[[], dict[int, Place]],
     ) -> None:
-        self._config = config
+        self._way = between_nodes.to_brokers(config)
+        self._to_broker = carry_to_brokers(config, clock)
+        self._to_controller = carry_to_controllers(config, clock)
         self._client_id = str(node_id)
         self._watcher = watcher
         self._clock = clock
@@ -40,23 +47,26 @@ class Addresses:
     def voter(self, node_id: int, place: Place, client_id: str) -> Link:
         """A connection to this node, for the quorum."""
         assert self._watcher is not None, "nobody is asked without a loop"
-        return Link(node_id, *place, self._watcher, self._clock, client_id)
+        return Link(
+            node_id, *place, self._watcher, self._clock, client_id, carry=self._to_controller
+        )
 
     def controller(self, node_id: int) -> Link | None:
         """A connection to the controller listener of a voter."""
         place = self._places().get(node_id)
-        return None if place is None else self._link(node_id, *place)
+        return None if place is None else self._link(node_id, *place, self._to_controller)
 
     def broker(self, broker: BrokerImage) -> Link | None:
         """A connection to where brokers reach this one."""
-        name = self._config.get("inter.broker.listener.name")
-        one = of_peers(broker, None if name is None else str(name))
-        return None if one is None else self._link(broker.broker_id, one.host, one.port)
+        one = of_peers(broker, self._way)
+        if one is None:
+            return None
+        return self._link(broker.broker_id, one.host, one.port, self._to_broker)
 
-    def _link(self, node_id: int, host: str, port: int) -> Link | None:
+    def _link(self, node_id: int, host: str, port: int, carry: Carry) -> Link | None:
         if self._watcher is None:
             return None
-        return Link(node_id, host, port, self._watcher, self._clock, self._client_id)
+        return Link(node_id, host, port, self._watcher, self._clock, self._client_id, carry=carry)
 
 
 def own_controllers(config: BrokerConfig, node_id: int) -> tuple[Endpoint, ...]:

@@ -6,6 +6,7 @@ Called by `shell.py`, for `node.py`.
 from dataclasses import dataclass
 from typing import Final
 
+from appliance.config.between_nodes import NUMBERS
 from appliance.control.broker.addresses import own_controllers
 from appliance.controller.registration import Incarnation
 from appliance.metadata.identity import Identity
@@ -15,7 +16,6 @@ from appliance.metadata.parts import Endpoint
 from appliance.shell.seat import Seat
 
 _UNKNOWN: Final = -1
-_PLAINTEXT: Final = 0
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -40,11 +40,17 @@ class Birth:
     ) -> "Birth":
         """image: what is committed as far as this node knows when it starts."""
         before = image.brokers.get(identity.node_id)
+        protocols = seat.config.protocols()
         return Birth(
             identity=identity,
             incarnation=incarnation,
             controllers=tuple(
-                Endpoint(name=one.name, host=one.host, port=one.port, security_protocol=_PLAINTEXT)
+                Endpoint(
+                    name=one.name,
+                    host=one.host,
+                    port=one.port,
+                    security_protocol=NUMBERS.get(protocols.get(one.name, ""), 0),
+                )
                 for one in own_controllers(seat.config, identity.node_id)
             ),
             log_dirs=tuple(one for one in dirs.ids if one is not None),

@@ -8,6 +8,7 @@ from typing import Final
 from appliance.base import errors
 from appliance.base.clock import Clock
 from appliance.base.errors import StorageFailed
+from appliance.config import between_nodes
 from appliance.config.broker import BrokerConfig
 from appliance.ioproc.core import Core
 from appliance.ioproc.partition import Partition
@@ -15,6 +16,7 @@ from appliance.ioproc.pulling.parting import Cut
 from appliance.ioproc.pulling.taking import LogStart, Taking
 from appliance.metadata.endpoints import inter_broker
 from appliance.metadata.image import MetadataImage
+from appliance.peers.between import carry_to_brokers
 from appliance.peers.link import Link, Watcher
 from appliance.replication.pace import Writing
 from appliance.replication.throttle import Throttle
@@ -65,8 +67,8 @@ class Env:
         self.parted: dict[Partition, Cut] = {}
         self.until_ns = 0
         self.writing = Writing()
-        name = config.get("inter.broker.listener.name")
-        self._listener = None if name is None else str(name)
+        self._way = between_nodes.to_brokers(config)
+        self._carry = carry_to_brokers(config, clock)
         self._image = image
         self._core = core
         self._watcher = watcher
@@ -77,12 +79,14 @@ class Env:
 
     def endpoint(self, node: int) -> tuple[str, int] | None:
         """Host and port at which another node takes requests of its peers."""
-        return inter_broker(self._image(), node, self._listener)
+        return inter_broker(self._image(), node, self._way)
 
     def link(self, node: int, host: str, port: int) -> Link:
         """A connection to it, for one question at a time."""
         me = f"penstock-{self.node_id}"
-        return Link(node, host, port, self._watcher, self._clock, me, in_flight=1)
+        return Link(
+            node, host, port, self._watcher, self._clock, me, in_flight=1, carry=self._carry
+        )
 
     def replica(self) -> tuple[int, int]:
         """This node's identity in a fetch: its id, and the epoch of its registration (KIP-903)."""
