@@ -31,7 +31,8 @@ from console.model.groups import Listed
 from console.model.link import Link
 from console.model.local import Local
 from console.model.stats import Meter
-from console.screens.app import ConsoleApp, prepare
+from console.screens.app import ConsoleApp
+from console.screens.at_terminal import prepare
 from console.screens.changes.dialog import READY
 from console.screens.places import Place
 from console.screens.world import GroupsSeen

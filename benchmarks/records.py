@@ -15,7 +15,7 @@ from pathlib import Path
 
 from console.model.link import Link
 from console.model.records.running import DONE, Running
-from console.screens.app import SWITCH_S
+from console.screens.at_terminal import SWITCH_S
 from penstock.local import Appliance
 
 FILTERS = (

@@ -38,14 +38,15 @@ class ReaderGone(OutputFailed):
 
 
 class _Outlet(io.FileIO):
-    """The descriptor behind a standard stream. fails: whether a failed write is told."""
+    """The descriptor behind a standard stream. fails: whether a failed write is told. escapes: what
+    a terminal is not to get."""
 
-    def __init__(self, fd: int, encoding: str, *, fails: bool) -> None:
+    def __init__(self, fd: int, encoding: str, *, fails: bool, escapes: bool = True) -> None:
         super().__init__(fd, "w", closefd=False)
         self._fails = fails
         self._decoder: codecs.IncrementalDecoder | None = None
         self._encoding = encoding
-        if self.isatty():
+        if escapes and self.isatty():
             self._decoder = codecs.getincrementaldecoder(encoding)("surrogateescape")
 
     def write(self, data: Any, /) -> int:
@@ -73,16 +74,6 @@ class _Outlet(io.FileIO):
     def _escaped(self, decoder: codecs.IncrementalDecoder, data: Any) -> bytes:
         text = _HARMFUL.sub(lambda found: _escape(found[0]), decoder.decode(bytes(data)))
         return text.encode(self._encoding, "backslashreplace")
-
-
-class _Brush(_Outlet):
-    """A descriptor that takes escape sequences of our own."""
-
-    def write(self, data: Any, /) -> int:
-        """Writes all of the bytes as they are; returns their number."""
-        count = len(data)
-        self.paint(data)
-        return count
 
 
 def escaped(text: str) -> str:
@@ -163,7 +154,7 @@ def painter() -> TextIO:
     """stderr for a library that draws with escape sequences."""
     if not isinstance(getattr(getattr(sys.stderr, "buffer", None), "raw", None), _Outlet):
         return sys.stderr
-    bare = io.BufferedWriter(_Brush(_STDERR, sys.stderr.encoding, fails=False))
+    bare = io.BufferedWriter(_Outlet(_STDERR, sys.stderr.encoding, fails=False, escapes=False))
     return io.TextIOWrapper(bare, sys.stderr.encoding, "backslashreplace", line_buffering=True)
 
 

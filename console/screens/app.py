@@ -6,7 +6,6 @@ Nothing here asks a broker, and no thread touches a widget.
 """
 
 import gc
-import sys
 import time
 from collections.abc import Callable
 from typing import Any, ClassVar, Final
@@ -25,7 +24,7 @@ from console.model.link import Link
 from console.model.local import NOT_LOCAL
 from console.screens import lines, places, sources
 from console.screens.actions import ACTIONS, APP, CHANGES, KINDS, Action, bindings, works
-from console.screens.at_terminal import AtTerminal
+from console.screens.at_terminal import AtTerminal, prepare
 from console.screens.changes.door import Door
 from console.screens.clients import ClientsView
 from console.screens.group import GroupView
@@ -58,11 +57,6 @@ from console.screens.world import World
 from console.show.figures import age
 
 DARK, LIGHT = "textual-dark", "textual-light"
-SWITCH_S: Final = 0.0005
-"""How long a thread that reads 10,000 topics may keep a key waiting, each time; Python's own 5 ms
-add up to what a person notices."""
-COLLECTED_AFTER: Final = (5_000, 5, 100)
-"""When Python looks for garbage: rarely among all objects, before the large answers are frozen."""
 _OURS: Final = frozenset(one.call.partition("(")[0] for one in ACTIONS if one.scope == APP)
 _BESIDE: Final = ("quit", "suspend_process")
 """Work beside a dialog too."""
@@ -485,12 +479,6 @@ def _is_not_local(answer: object) -> bool:
     instead.
     """
     return isinstance(answer, Failure) and answer.name == NOT_LOCAL
-
-
-def prepare() -> None:
-    """Make this process one in which a key waits for nobody."""
-    sys.setswitchinterval(SWITCH_S)
-    gc.set_threshold(*COLLECTED_AFTER)
 
 
 def run(link: Link, first: Place, jobs: str | None, changing: Link | None) -> int:

@@ -1,14 +1,21 @@
 """The console gives its terminal back however it ends: signals and a hang-up end it as q does."""
 
 import asyncio
+import gc
 import select
 import signal
 import sys
-from typing import Any
+from typing import Any, Final
 
 from textual.app import App
 
 from console.streams import painter
+
+SWITCH_S: Final = 0.0005
+"""How long a thread that reads 10,000 topics may keep a key waiting, each time; Python's own 5 ms
+add up to what a person notices."""
+COLLECTED_AFTER: Final = (5_000, 5, 100)
+"""When Python looks for garbage: rarely among all objects, before the large answers are frozen."""
 
 
 class AtTerminal(App[None]):
@@ -43,3 +50,9 @@ class AtTerminal(App[None]):
         ever for the thread that writes."""
         sys.__stderr__ = painter()  # type: ignore[misc, assignment]
         super().run(**how)
+
+
+def prepare() -> None:
+    """Make this process one in which a key waits for nobody."""
+    sys.setswitchinterval(SWITCH_S)
+    gc.set_threshold(*COLLECTED_AFTER)
