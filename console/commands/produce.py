@@ -17,6 +17,7 @@ from console.model.outgoing import ENCODINGS, TEXT, encoded
 from console.model.writing import write
 from console.show.output import FORMATS, emit, rows_of, say
 from console.show.record_format import Headers, parse_headers, reader, unescape
+from console.show.record_json import read_line
 
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 _CHUNK: Final = 1 << 16
@@ -43,6 +44,7 @@ _CHUNK: Final = 1 << 16
 @click.option("-z", "--compression", type=click.Choice(CODECS), help="The codec.")
 @click.option("-p", "--partition", type=click.IntRange(0), metavar="N", help="The partition.")
 @click.option("--acks", type=click.Choice(["0", "1", "all", "-1"]), help="[default: all]")
+@click.option("-J", "--json", "as_json", is_flag=True, help="Lines as consume -J prints them.")
 @click.option("-f", "--record-format", metavar="F", help="How lines read: %k %v %p %h, as '%k,%v'.")
 @click.option(
     "-o", "--output", "--format", "output", type=click.Choice(FORMATS), is_eager=True,
@@ -65,6 +67,7 @@ def command(
     printf 'a:1\\nb:2\\n' | penstock produce hello -K:
     penstock produce hello -k photo picture.png
     penstock produce hello -k gone --null
+    penstock consume orders -e -J | penstock produce copy -J
     penstock produce hello -k 0001 --key-encoding hex --value '{"a": 1}' --encoding msgpack
     """
     chosen = {"compression_type": compression, "acks": acks}
@@ -86,6 +89,7 @@ def _records(
     tombstone: bool,
     partition: int | None,
     record_format: str | None,
+    as_json: bool,
     value: str | None,
     null: bool,
     encoding: str,
@@ -97,12 +101,18 @@ def _records(
         raise usage("--value, --null and files: one of the three")
     if record_format and (key is not None or key_delimiter):
         raise usage("-f says where the key is: leave out -k and -K")
+    if as_json and (record_format or key is not None or key_delimiter or tombstone or null):
+        raise usage("-J says what keys and values are: leave out -k, -K, -f, -Z and --null")
+    if as_json and not encoding == key_encoding == TEXT:
+        raise usage("-J has bytes as text or in base64: leave out --encoding and --key-encoding")
     common: dict[str, Any] = {}
     if key is not None:
         common["key"] = os.fsencode(key)
     if partition is not None:
         common["partition"] = partition
     split = _splitter(key_delimiter, record_format)
+    if as_json:
+        split = read_line if partition is None else lambda line: read_line(line) | common
     fixed = [(name, _read(text, header_encoding)) for name, text in parse_headers(headers)]
     if null:
         one = common | {"value": None} | ({"headers": fixed} if fixed else {})
@@ -164,7 +174,10 @@ def _walk(
     tombstone: bool,
 ) -> Iterator[dict[str, Any]]:
     for number, line in enumerate(values, 1):
-        fields = split(line)
+        try:
+            fields = split(line)
+        except ValueError as wrong:
+            raise usage(f"line {number}: {wrong}") from None
         if fields is None:
             raise usage(f"line {number} does not fit the format of -f")
         record = common | fields

@@ -1,7 +1,8 @@
 """The grammar of offsets that consume and trim share, and what an offset means in a partition.
 
     start beginning earliest | end latest     the ends of what is there
-    47  +2  -3                                an offset; behind the start; before the end
+    47  +2  -3                                an offset; behind the start; before the end, where
+                                              consume counts records instead of offsets
     @TIME  s@TIME                             the first record that is not older
     e@TIME                                    stop there (consume)
     2h  1h30m  7d                             that long ago

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from console.model.failure import Failure, usage
+from console.model.last_records import COUNTED_MOST, find_starts
 from console.model.link import Link
 from console.model.offsets import END, START, Place, bounds, partitions_of
 from console.model.records.fetching import damaged
@@ -238,6 +239,13 @@ def _assignment(
     found = known_partitions(link, topics, wanted, seek)
     found = [one for one in found if keep.partition(one.partition)]
     starts, stops, known = places(link, found, seek)
+    from_end = {(one.topic, one.partition): seek.of(one.partition) for one in found}
+    counts = {
+        key: -said.first.number
+        for key, said in from_end.items()
+        if said and said.first.kind == END and 0 < -said.first.number <= COUNTED_MOST
+    }
+    starts |= find_starts(link, counts, known)
     chosen = []
     for one in found:
         key = one.topic, one.partition
