@@ -1,7 +1,7 @@
 """What `tests/outcomes.py` recorded: who failed, who never ran, what took long."""
 
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from pathlib import Path
 
 SLOWEST_TESTS, SLOWEST_FILES = 30, 25
@@ -14,6 +14,7 @@ class Outcomes:
         self.collected: set[str] = set()
         self._states: dict[str, str] = {}
         self._seconds: Counter[str] = Counter()
+        self._processor: Counter[str] = Counter()
         self._flaky_inside: list[str] = []
 
     @classmethod
@@ -34,6 +35,7 @@ class Outcomes:
             return
         name, state = line["id"], line["outcome"]
         self._seconds[name] += line["s"]
+        self._processor[name] += line.get("cpu", 0)
         if line["when"] == "teardown" and state == "passed":
             self._states.setdefault(name, "passed")
             self._flaky_inside += line.get("flaky", [])
@@ -45,6 +47,7 @@ class Outcomes:
         self.collected |= other.collected
         self._states |= other._states
         self._seconds += other._seconds
+        self._processor += other._processor
         self._flaky_inside += other._flaky_inside
 
     def ran(self) -> int:
@@ -72,18 +75,22 @@ class Outcomes:
         named = {kind: kinds[kind] for kind in ("failed", "passed", "skipped")}
         return named | {"rerun": len(flaky)}
 
-    def slowest(self) -> tuple[list[tuple[str, float]], list[tuple[str, float]]]:
-        """Tests and files with their seconds, the slowest first."""
-        files: defaultdict[str, float] = defaultdict(float)
+    def slowest(self) -> tuple[list[tuple[str, float, float]], list[tuple[str, float, float]]]:
+        """Tests and files, the slowest first: name, seconds, seconds of processor time."""
+        files: Counter[str] = Counter()
+        processor: Counter[str] = Counter()
         for name, seconds in self._seconds.items():
             files[name.partition("::")[0]] += seconds
-        by_file = sorted(files.items(), key=lambda one: -one[1])
-        return self._seconds.most_common(SLOWEST_TESTS), by_file[:SLOWEST_FILES]
+            processor[name.partition("::")[0]] += self._processor[name]
+        return (
+            [(one, s, self._processor[one]) for one, s in self._seconds.most_common(SLOWEST_TESTS)],
+            [(one, s, processor[one]) for one, s in files.most_common(SLOWEST_FILES)],
+        )
 
 
 def print_slowest(outcomes: Outcomes) -> None:
     tests, files = outcomes.slowest()
     for title, rows in (("slowest tests", tests), ("slowest files", files)):
-        print(f"\n== {title}, seconds")
-        for name, seconds in rows:
-            print(f"{seconds:8.1f} {name}")
+        print(f"\n== {title}: seconds, and seconds of processor time")
+        for name, seconds, processor in rows:
+            print(f"{seconds:8.1f} {processor:8.1f} {name}")

@@ -1,6 +1,7 @@
 """Apache Kafka itself, from its jars: fetch, format, start, stop, and run its Java tools.
 
-    python -m benchmarks.kafka fetch                        the jars, into benchmarks/kafka/target
+    python -m benchmarks.kafka fetch                        the jars, into benchmarks/kafka/target,
+                                                            and an archive of their classes
     python -m benchmarks.kafka up --data DIR --port 9092    one node in the foreground
     python -m benchmarks.kafka tool CLASS ARGUMENT...       one of its tools
 
@@ -23,6 +24,8 @@ import tempfile
 import time
 from pathlib import Path
 from types import TracebackType
+
+from benchmarks import kafka_classes
 
 HERE = Path(__file__).parent / "kafka"
 CLUSTER_ID = "cGVuc3RvY2stYmVuY2htYQ"
@@ -66,13 +69,13 @@ def fetch() -> Path:
 
 
 def java(class_name: str, *arguments: str, heap: str = "256m") -> list[str]:
-    """The command line that runs a class of Kafka's jars. heap: as java's -Xmx takes it."""
+    """The command line that runs a class of Kafka's jars. heap: as java's -Xmx takes it. Below a
+    gigabyte it is a tool, or a broker of a test: that starts fast and is not measured."""
     folder = libs()
     assert folder is not None, "ask unavailable() first"
-    return [
-        "java", f"-Xmx{heap}", "-XX:TieredStopAtLevel=1" if heap == "256m" else "-XX:+UseG1GC",
-        "-cp", f"{folder}/*", class_name, *arguments,
-    ]  # fmt: skip
+    folder = folder.resolve()
+    kind = kafka_classes.flags(folder) if heap.endswith("m") else ["-XX:+UseG1GC"]
+    return ["java", f"-Xmx{heap}", *kind, "-cp", f"{folder}/*", class_name, *arguments]
 
 
 def tool(
@@ -229,7 +232,9 @@ def main() -> None:
     run = commands.add_parser("tool", help="run one of Kafka's tools")
     run.add_argument("arguments", nargs=argparse.REMAINDER)
     options = parser.parse_args()
-    fetch()
+    folder = fetch()
+    if options.command == "fetch" and unavailable() is None:
+        kafka_classes.make(folder.resolve())
     if options.command == "tool":
         sys.exit(subprocess.run(java(*options.arguments), check=False).returncode)
     if options.command == "up":

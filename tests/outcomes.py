@@ -2,10 +2,16 @@
 
 `.ci/run` reads the file: for the tests that failed, those that never ran, and what took long.
 Each line has `id`, `when` (setup, call, teardown, collect), `outcome` and `s` (seconds); a line
-with `collected` lists the ids that were to run.
+with `collected` lists the ids that were to run. The line of a teardown also has `cpu`, the seconds
+of processor time of the whole test: the worker's own and those of children that have ended.
 """
 
 import json
+import os
+
+import pytest
+
+BEGAN = pytest.StashKey[float]()
 
 
 def pytest_addoption(parser):
@@ -16,6 +22,26 @@ def pytest_configure(config):
     path = config.getoption("--outcomes")
     if path and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Recorder(path), "outcomes")
+
+
+def processor_seconds():
+    """Seconds of processor time of this process and of its children that were waited for."""
+    return sum(os.times()[:4])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    item.stash[BEGAN] = processor_seconds()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item):
+    try:
+        return (yield)
+    finally:
+        used = processor_seconds() - item.stash[BEGAN]
+        item.user_properties.append(("cpu", round(used, 2)))
 
 
 class Recorder:

@@ -78,9 +78,9 @@ class CountsObservers(Replica):
 @pytest.mark.parametrize(
     ("tell", "voter", "first"),
     [
-        (play, KeepsWhatWasCutOff, 2),
+        (play, KeepsWhatWasCutOff, 10),
         (play, driven(HoldsOnToTheFirst), 1),
-        (play, driven(ChangesBeforeTheLast), 3),
+        (play, driven(ChangesBeforeTheLast), 26),
         (play_watching, driven(CountsObservers), 0),
         (play_crossing, driven(ChangesBeforeItsFirst), 2),
     ],
