@@ -47,6 +47,7 @@ _COMMANDS: Final[Table] = {
     "client": ("client", "See who is connected, how fast, and who has to wait."),
     "event": ("event", "See what happens in it: its own events, as they come."),
     "config": ("config", "Settings of broker, cluster, topics and groups."),
+    "secure": ("secure", "Certificates: open it to other hosts, encrypted."),
     "profile": ("profile", "Names of your own for several appliances."),
     "produce": ("produce", "Write records: lines of stdin, or files."),
     "consume": ("consume", "Read records: by offset, by time, from the end."),

@@ -18,9 +18,10 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 AUTHORITY_DAYS: Final = 3650
 SERVER_DAYS: Final = 730
+CLIENT_DAYS: Final = 730
 _SKEW: Final = datetime.timedelta(hours=1)
 """Clocks of clients may be this much behind."""
-_LONGEST_NAME: Final = 64
+LONGEST_NAME: Final = 64
 """Characters of a common name (ub-common-name of RFC 5280)."""
 
 
@@ -69,25 +70,46 @@ class Authority:
         names = [_subject_alternative(host) for host in dict.fromkeys(hosts)]
         if not names:
             raise ValueError("a server's certificate names at least one host")
+        uses = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
+        return self._issue(hosts[0][:LONGEST_NAME], now, days, uses, names)
+
+    def issue_client(
+        self, name: str, now: datetime.datetime, days: int = CLIENT_DAYS
+    ) -> Issued:
+        """A certificate by which a server knows a client as `CN=name`. Raises ValueError for a name
+        that is empty or longer than 64 characters."""
+        if not 0 < len(name) <= LONGEST_NAME:
+            raise ValueError(f"the name of a client has 1 to {LONGEST_NAME} characters")
+        return self._issue(name, now, days, [ExtendedKeyUsageOID.CLIENT_AUTH])
+
+    def _issue(
+        self,
+        common: str,
+        now: datetime.datetime,
+        days: int,
+        uses: Sequence[x509.ObjectIdentifier],
+        names: Sequence[x509.GeneralName] = (),
+    ) -> Issued:
         key = ec.generate_private_key(ec.SECP256R1())
         ends = min(now + datetime.timedelta(days=days), self.ends)
-        signed = (
-            _builder(key.public_key(), _name(hosts[0][:_LONGEST_NAME]), now, ends)
+        builder = (
+            _builder(key.public_key(), _name(common), now, ends)
             .issuer_name(self._certificate.subject)
-            .add_extension(x509.SubjectAlternativeName(names), critical=False)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_usage(signs_certificates=False), critical=True)
-            .add_extension(
-                x509.ExtendedKeyUsage(
-                    [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
-                ),
-                critical=False,
-            )
+            .add_extension(x509.ExtendedKeyUsage(uses), critical=False)
             .add_extension(_identifier_of(self._key.public_key()), critical=False)
-            .sign(self._key, hashes.SHA256())
         )
+        if names:
+            builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+        signed = builder.sign(self._key, hashes.SHA256())
         certificate = signed.public_bytes(serialization.Encoding.PEM)
         return Issued(certificate + self.certificate, _pem(key))
+
+    @staticmethod
+    def end_of(certificate: bytes) -> datetime.datetime:
+        """The end of the first certificate of this PEM text."""
+        return x509.load_pem_x509_certificate(certificate).not_valid_after_utc
 
     def signed(self, certificate: bytes) -> bool:
         """True if the first certificate of this PEM text carries the authority's signature."""

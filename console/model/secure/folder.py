@@ -1,0 +1,199 @@
+"""The folder that `penstock secure` keeps: an authority, a server's certificate and settings, and a
+folder for each client.
+
+    ca.pem ca.key server.pem server.properties clients/NAME/{ca.pem, NAME.pem, client.properties, java.properties}
+
+Everything in it belongs to its owner alone. `ca.key` signs: whoever has it can be anybody.
+"""
+
+import datetime
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from appliance.config.listeners import in_url
+from console.model.failure import Failure, usage
+from console.model.secure.authority import LONGEST_NAME, Authority, Issued, new_authority
+
+DEFAULT_FOLDER: Final = "penstock-secure"
+ADMIN: Final = "admin"
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]*")
+_LOCAL: Final = ("localhost", "127.0.0.1", "::1")
+RULES: Final = "RULE:^CN=([^,]+)$/$1/,DEFAULT"
+"""ssl.principal.mapping.rules by which the client NAME is the principal User:NAME."""
+
+
+class Client(NamedTuple):
+    """Files of a client. librdkafka, java: its properties in the words of each."""
+
+    folder: Path
+    librdkafka: Path
+    java: Path
+    ends: datetime.datetime
+
+
+class SecureFolder:
+    """One folder. Every method raises Failure for what cannot be written or read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+
+    @property
+    def settings(self) -> Path:
+        """The settings file of an appliance with these certificates."""
+        return self.path / "server.properties"
+
+    def create(self, hosts: Sequence[str], port: int, now: datetime.datetime) -> Client:
+        """Makes the authority, the server's certificate for `hosts` and for this host, its settings
+        and the client `admin`, which is returned. Refuses a folder that has an authority."""
+        if (self.path / "ca.key").exists():
+            raise usage(
+                f"{self.path} has an authority already, and its clients know that one",
+                "penstock secure server renews the server's certificate,"
+                " penstock secure client NAME makes one more client",
+            )
+        issued = new_authority(f"Penstock authority of {hosts[0]}"[:LONGEST_NAME], now)
+        authority = Authority(*issued)
+        server = _issued(authority, hosts, now)
+        _make_private(self.path)
+        self._write("ca.key", issued.key)
+        self._write("ca.pem", issued.certificate)
+        self._write("server.pem", server.key + server.certificate)
+        self._write("server.properties", self._server_properties(hosts[0], port).encode())
+        return self.add_client(ADMIN, f"{in_url(hosts[0])}:{port}", now)
+
+    def renew_server(
+        self, hosts: Sequence[str], now: datetime.datetime, to: Path | None = None
+    ) -> Path:
+        """Signs a new certificate for a server with these names, in place of the one in the folder
+        or into the file `to`. Returns the file."""
+        server = _issued(self._authority(), hosts, now)
+        target = (self.path / "server.pem") if to is None else to.absolute()
+        _write_private(target, server.key + server.certificate)
+        return target
+
+    def add_client(self, name: str, bootstrap: str, now: datetime.datetime) -> Client:
+        """Signs a certificate for the client `name` and writes its properties; one that is there is
+        renewed. bootstrap: HOST:PORT that the client connects to."""
+        if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
+            raise usage(
+                f"{name!r} is no name of a client",
+                f"at most {LONGEST_NAME} letters, digits and . _ - @, a letter or digit first",
+            )
+        authority = self._authority()
+        issued = authority.issue_client(name, now)
+        folder = self.path / "clients" / name
+        _make_private(folder.parent)
+        _make_private(folder)
+        own, trusted = folder / f"{name}.pem", folder / "ca.pem"
+        _write_private(own, issued.key + issued.certificate)
+        _write_private(trusted, authority.certificate)
+        librdkafka, java = folder / "client.properties", folder / "java.properties"
+        _write_private(librdkafka, _librdkafka_properties(bootstrap, own, trusted).encode())
+        _write_private(java, _java_properties(bootstrap, issued, authority.certificate).encode())
+        return Client(folder, librdkafka, java, authority.end_of(issued.certificate))
+
+    def bootstrap(self) -> str:
+        """Returns HOST:PORT of the listener in TLS, as the settings advertise it."""
+        from appliance.config.load import load
+        from appliance.config.tls_checks import SSL
+
+        config, _ = load(self.settings, {})
+        for one in config.endpoints():
+            told = config.advertised(one.name)
+            if config.protocols().get(one.name) == SSL and told is not None:
+                return f"{in_url(told[0])}:{told[1]}"
+        raise usage(
+            f"{self.settings} advertises no listener in TLS",
+            "say where the client connects to with --bootstrap HOST:PORT",
+        )
+
+    def _authority(self) -> Authority:
+        try:
+            return Authority(
+                (self.path / "ca.pem").read_bytes(), (self.path / "ca.key").read_bytes()
+            )
+        except FileNotFoundError:
+            raise usage(
+                f"{self.path} has no authority",
+                "penstock secure init --host NAME makes one; --folder names another folder",
+            ) from None
+        except (OSError, ValueError) as problem:
+            raise Failure(f"the authority in {self.path} cannot be used: {problem}") from None
+
+    def _server_properties(self, host: str, port: int) -> str:
+        return (
+            "# This host's own commands come by PLAINTEXT on loopback, everybody else by TLS with a\n"
+            "# certificate that the authority beside this file has signed.\n"
+            f"listeners=PLAINTEXT://localhost:9092,SSL://:{port}\n"
+            f"advertised.listeners=PLAINTEXT://localhost:9092,SSL://{in_url(host)}:{port}\n"
+            f"ssl.keystore.location={self.path}/server.pem\n"
+            f"ssl.truststore.location={self.path}/ca.pem\n"
+            "ssl.client.auth=required\n"
+            f"ssl.principal.mapping.rules={RULES}\n"
+        )
+
+    def _write(self, name: str, data: bytes) -> None:
+        _write_private(self.path / name, data)
+
+
+def _issued(authority: Authority, hosts: Sequence[str], now: datetime.datetime) -> Issued:
+    try:
+        return authority.issue_server([*hosts, *_LOCAL], now)
+    except ValueError as wrong:
+        raise usage(str(wrong)) from None
+
+
+def _librdkafka_properties(bootstrap: str, own: Path, trusted: Path) -> str:
+    return (
+        f"bootstrap.servers={bootstrap}\n"
+        "security.protocol=SSL\n"
+        f"ssl.ca.location={trusted}\n"
+        f"ssl.certificate.location={own}\n"
+        f"ssl.key.location={own}\n"
+    )
+
+
+def _java_properties(bootstrap: str, issued: Issued, trusted: bytes) -> str:
+    """Everything in one file, which can be copied to another host."""
+    return (
+        f"bootstrap.servers={bootstrap}\n"
+        "security.protocol=SSL\n"
+        "ssl.truststore.type=PEM\n"
+        f"ssl.truststore.certificates={_folded(trusted)}\n"
+        "ssl.keystore.type=PEM\n"
+        f"ssl.keystore.certificate.chain={_folded(issued.certificate)}\n"
+        f"ssl.keystore.key={_folded(issued.key)}\n"
+    )
+
+
+def _folded(pem: bytes) -> str:
+    return pem.decode().strip().replace("\n", "\\n")
+
+
+def _make_private(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as problem:
+        raise Failure(f"{folder} cannot be made: {problem.strerror}") from None
+
+
+def _write_private(path: Path, data: bytes) -> None:
+    """The whole file or none, readable by its owner alone; a link there is replaced and not
+    followed."""
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        try:
+            with open(fd, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(fd)
+            fresh.rename(path)
+        except BaseException:
+            fresh.unlink(missing_ok=True)
+            raise
+    except OSError as problem:
+        raise Failure(f"{path} cannot be written: {problem.strerror}") from None
