@@ -107,6 +107,7 @@ HERE = {
 }
 
 README = "tests/console/test_readme.py"
+SECURE = "tests/console/test_secure.py"
 TLS = "tests/tls/test_tls_page.py"
 ELSEWHERE = {
     ("README.md", ". .venv/bin/activate   "): README,
@@ -123,6 +124,9 @@ ELSEWHERE = {
     ("docs/quickstart.md", "for n in 1 2 3"): README,
     ("docs/quickstart.md", "penstock topic create shared"): README,
     ("docs/testing.md", "penstock run"): "tests/console/test_testing_page.py",
+    ("docs/secure.md", "penstock secure init"): SECURE,
+    ("docs/secure.md", "kcat"): SECURE,
+    ("docs/secure.md", "penstock secure server"): SECURE,
     ("docs/tls.md", "openssl req -x509"): TLS,
     ("docs/tls.md", "openssl req -newkey"): TLS,
     ("docs/tls.md", "penstock up"): TLS,

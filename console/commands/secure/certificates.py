@@ -50,9 +50,9 @@ _named = click.option(
 def init(hosts: tuple[str, ...], port: int, folder: str) -> int:
     """Make an authority, a server's certificate, settings with a TLS listener, and a client.
 
-    The listener asks clients for a certificate of this authority and serves nobody without one. This
-    host's own commands go on at localhost:9092. Copy what you need of server.properties to settings
-    that you have already. ca.key signs new clients: keep it safe, or on another host.
+    The listener asks clients for a certificate of this authority and serves nobody without one.
+    This host's own commands go on at localhost:9092. Copy what you need of server.properties to
+    settings that you have already. ca.key signs new clients: keep it safe, or on another host.
 
     \b
     penstock secure init --host edge.example.org

@@ -73,9 +73,7 @@ class Authority:
         uses = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
         return self._issue(hosts[0][:LONGEST_NAME], now, days, uses, names)
 
-    def issue_client(
-        self, name: str, now: datetime.datetime, days: int = CLIENT_DAYS
-    ) -> Issued:
+    def issue_client(self, name: str, now: datetime.datetime, days: int = CLIENT_DAYS) -> Issued:
         """A certificate by which a server knows a client as `CN=name`. Raises ValueError for a name
         that is empty or longer than 64 characters."""
         if not 0 < len(name) <= LONGEST_NAME:

@@ -1,7 +1,8 @@
 """The folder that `penstock secure` keeps: an authority, a server's certificate and settings, and a
 folder for each client.
 
-    ca.pem ca.key server.pem server.properties clients/NAME/{ca.pem, NAME.pem, client.properties, java.properties}
+    ca.pem, ca.key, server.pem, server.properties
+    clients/NAME/: ca.pem, NAME.pem, client.properties, java.properties
 
 Everything in it belongs to its owner alone. `ca.key` signs: whoever has it can be anybody.
 """
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from appliance.config.listeners import in_url
-from console.model.failure import Failure, usage
+from console.model.failure import Failure, unreadable, usage
 from console.model.secure.authority import LONGEST_NAME, Authority, Issued, new_authority
 
 DEFAULT_FOLDER: Final = "penstock-secure"
@@ -97,10 +98,16 @@ class SecureFolder:
 
     def bootstrap(self) -> str:
         """Returns HOST:PORT of the listener in TLS, as the settings advertise it."""
+        from appliance.base.errors import ConfigError
         from appliance.config.load import load
         from appliance.config.tls_checks import SSL
 
-        config, _ = load(self.settings, {})
+        try:
+            config, _ = load(self.settings.read_text(), {}, file_name=str(self.settings))
+        except (OSError, UnicodeDecodeError) as problem:
+            raise unreadable(str(self.settings), problem) from None
+        except ConfigError as wrong:
+            raise usage(str(wrong)) from None
         for one in config.endpoints():
             told = config.advertised(one.name)
             if config.protocols().get(one.name) == SSL and told is not None:
@@ -125,7 +132,7 @@ class SecureFolder:
 
     def _server_properties(self, host: str, port: int) -> str:
         return (
-            "# This host's own commands come by PLAINTEXT on loopback, everybody else by TLS with a\n"
+            "# Commands on this host come by PLAINTEXT on loopback, everybody else by TLS with a\n"
             "# certificate that the authority beside this file has signed.\n"
             f"listeners=PLAINTEXT://localhost:9092,SSL://:{port}\n"
             f"advertised.listeners=PLAINTEXT://localhost:9092,SSL://{in_url(host)}:{port}\n"
