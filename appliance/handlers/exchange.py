@@ -7,7 +7,7 @@ never blocks and keeps nothing between requests but what it puts into `Exchange.
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -65,6 +65,7 @@ class Exchange:
         "connection",
         "correlation_id",
         "deadline_ns",
+        "decoded",
         "end",
         "handler",
         "number",
@@ -102,6 +103,7 @@ class Exchange:
         self.slab: Any = None  # what keeps the body's memory, dropped with the last thing pending
         self.pending: dict[int, int] = {}  # index of what was asked → home asked
         self.state: Any = None  # the handler's own
+        self.decoded: Any = None  # the request, where that took several turns (`intake`)
         self.answer: list[Piece] | None = None
         self.deadline_ns = 0
         self.started_ns = 0  # when its bytes were seen
@@ -119,6 +121,12 @@ class Line:
         self.under_way: deque[Exchange] = deque()  # the oldest first
         self.asking: Exchange | None = None
 
+
+WORK: Final = 0xFFFFFFFF
+"""The index by which an exchange has its own work pending (`Host.work`)."""
+
+Steps = Iterator[None]
+"""Work in pieces of some hundred µs each."""
 
 WAITED: Final = Message(0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 """The completion of a wait (`Host.later`)."""
@@ -279,6 +287,13 @@ class Host(ABC):
         """`index` is pending until its handler takes it out of `x.pending`."""
         ...
 
+    def work(self, x: Exchange, steps: Steps, then: Callable[[], None]) -> None:
+        """Does `steps` a few in each turn, while others are served, and then calls `then`; WORK is
+        pending until that. Who has no turns does all of them at once."""
+        for _ in steps:
+            pass
+        then()
+
     @abstractmethod
     def line(self, x: Exchange) -> Line:
         """The one of its connection."""
@@ -371,7 +386,8 @@ class Handler:
 
     begin(host, x): plan; raises MalformedRequest. complete(host, x, index, message, payload): one
     answer has come (message None: the process that was asked died). expire(host, x): the deadline
-    set by `begin` has passed. keeps_body: its bytes stay in use until nothing is pending.
+    set by `begin` has passed. keeps_body: its bytes stay in use until nothing is pending. slices: a
+    long request is decoded in several turns before `begin`, which takes it by `gather.decode`.
     between_nodes: what other nodes ask of control, by what they have replayed: neither the request
     nor the answer waits until this process has, or a node that is elected many leaders at once
     would let all others wait for the same news. in_order: it waits for the transactional
@@ -388,3 +404,4 @@ class Handler:
     keeps_body: bool = False
     between_nodes: bool = False
     in_order: bool = False
+    slices: bool = False

@@ -2,22 +2,27 @@
 DeleteRecords, …).
 
 A plan turns each (topic, partition) of the decoded request into one ring operation or an immediate
-answer; when all completions are in, the answers are encoded grouped by topic as they were asked.
+answer; when all completions are in, the answers are encoded grouped by topic as they were asked. A
+partition that is asked the same twice is asked once, and answered as often as it was named, as
+Kafka does. Many partitions are asked and answered in several turns.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from appliance.authorization.needs import Need
 from appliance.base import errors
-from appliance.handlers.exchange import Exchange, Host
+from appliance.handlers.exchange import Exchange, Host, Steps
 from appliance.metadata.parts import PartitionImage
 from appliance.ring.messages import Message
 from appliance.wire import error_codes, messages
-from appliance.wire.build import response
+from appliance.wire.plain import encode
 
 Values = dict[str, Any]
+
+MANY: Final = 256
+"""Rows that are looked at between two stops of `Host.work`, some hundred µs."""
 
 
 @dataclass(slots=True)
@@ -46,10 +51,15 @@ class Gathering:
     topic_field: str
     reply: Callable[[Host, Exchange, Values], None] | None = None  # another one than `reply`
     anywhere: bool = False
+    doubles: list[tuple[Asked, Asked]] = field(default_factory=list)  # each with the first one
+    finishing: bool = False  # the answer is being made, over several turns
 
 
 def decode(host: Host, x: Exchange) -> Any:
     """The request of this exchange, decoded; raises MalformedRequest."""
+    if x.decoded is not None:
+        request, x.decoded = x.decoded, None
+        return request
     return messages.decode_request(x.handler.key, x.version, host.memory[x.position : x.end])
 
 
@@ -58,7 +68,18 @@ def reply(host: Host, x: Exchange, values: Values) -> None:
     key, version = x.handler.key, x.version
     for code in error_codes.told(key, version, values):
         host.failed(x, code)
-    host.finish(x, [messages.encode_response(response(key, version, values))])
+    host.finish(x, [encode(key, version, values)])
+
+
+def in_turns(host: Host, x: Exchange, count: int, steps: Steps, then: Callable[[], None]) -> None:
+    """Do `steps` for so many rows: at once where they are few, else over several turns; then
+    `then`."""
+    if count > MANY:
+        host.work(x, steps, then)
+    else:
+        for _ in steps:
+            pass
+        then()
 
 
 def partition_of(host: Host, topic: bytes, partition: int, by_id: bool) -> PartitionImage | None:
@@ -101,29 +122,45 @@ def refusal(host: Host, x: Exchange, need: Need, topic: bytes, by_id: bool) -> i
 
 
 def start(host: Host, x: Exchange, gathering: Gathering) -> None:
-    """Ask every partition; finishes at once when there is nothing to wait for."""
+    """Ask every partition; finishes when there is nothing to wait for."""
     x.state = gathering
+    steps = _ask(host, x, gathering)
+    in_turns(host, x, len(gathering.flat), steps, lambda: _finish_if_complete(host, x))
+
+
+def _ask(host: Host, x: Exchange, gathering: Gathering) -> Steps:
     index = 0
     for topic, rows in gathering.topics:
         refused = errors.NONE
         if not x.rights.everything:
             refused = x.rights.refusal(gathering.need, topic)
+        name = topic.encode()
+        known: dict[tuple[int, int, int], Asked] = {}
         for asked in rows:
             if refused:
                 asked.answer = gathering.failed(asked, refused)
             elif asked.answer is None:
-                route = host.route(topic.encode(), asked.partition, by_id=False)
-                if route is None and gathering.anywhere:
-                    route = host.replica(topic.encode(), asked.partition, by_id=False)
-                if route is None:
-                    code = absent(host, topic.encode(), asked.partition, False, asked.b)
-                    asked.answer = gathering.failed(asked, code)
+                first = known.setdefault((asked.partition, asked.a, asked.b), asked)
+                if first is asked:
+                    _ask_one(host, x, gathering, name, asked, index)
                 else:
-                    op = gathering.op
-                    host.ask(x, index, route, op, asked.flags, asked.a, asked.b, 0, 0)
+                    gathering.doubles.append((asked, first))
             index += 1
-    if not x.pending:
-        _finish(host, x)
+            if index % MANY == 0:
+                yield
+
+
+def _ask_one(
+    host: Host, x: Exchange, gathering: Gathering, name: bytes, asked: Asked, index: int
+) -> None:
+    route = host.route(name, asked.partition, by_id=False)
+    if route is None and gathering.anywhere:
+        route = host.replica(name, asked.partition, by_id=False)
+    if route is None:
+        code = absent(host, name, asked.partition, False, asked.b)
+        asked.answer = gathering.failed(asked, code)
+    else:
+        host.ask(x, index, route, gathering.op, asked.flags, asked.a, asked.b, 0, 0)
 
 
 def complete(host: Host, x: Exchange, index: int, message: Message | None, payload: bytes) -> None:
@@ -137,21 +174,31 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
         asked.answer = gathering.failed(asked, message.flags - 1)
     else:
         asked.answer = gathering.answered(asked, message)
-    if not x.pending:
-        _finish(host, x)
+    _finish_if_complete(host, x)
 
 
 def expire(host: Host, x: Exchange) -> None:
     """Answer without those that have not answered in time; what they were asked may yet be done."""
     gathering: Gathering = x.state
+    if gathering is None or gathering.finishing:
+        return  # it is not decoded yet, or nearly answered
+    doubles = {id(double) for double, _ in gathering.doubles}
     for asked in gathering.flat:
-        if asked.answer is None:
+        if asked.answer is None and id(asked) not in doubles:
             asked.answer = gathering.failed(asked, errors.REQUEST_TIMED_OUT)
     _finish(host, x)
 
 
+def _finish_if_complete(host: Host, x: Exchange) -> None:
+    if not x.pending and x.answer is None:
+        _finish(host, x)
+
+
 def _finish(host: Host, x: Exchange) -> None:
     gathering: Gathering = x.state
+    for double, first in gathering.doubles:
+        double.answer = first.answer
+    gathering.finishing = True
     topics = [
         {gathering.topic_field: topic, "partitions": [asked.answer for asked in rows]}
         for topic, rows in gathering.topics

@@ -82,4 +82,4 @@ def answered(asked: Asked, message: Message) -> Values:
     }
 
 
-HANDLER = Handler(2, "ListOffsets", 1, 11, begin, gather.complete)
+HANDLER = Handler(2, "ListOffsets", 1, 11, begin, gather.complete, slices=True)

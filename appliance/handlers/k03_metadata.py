@@ -7,7 +7,8 @@ somebody asks for it is answered when it exists, so that clients need no second 
 Brokers are told as `nodes.py` says, and of those that are fenced only who was not a moment ago.
 """
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, field
 from typing import Any
 
 from appliance.authorization.needs import DESCRIBE_TOPIC
@@ -15,7 +16,8 @@ from appliance.authorization.rights import Rights
 from appliance.base import errors
 from appliance.base.ids import ZERO_TOPIC_ID as NO_ID
 from appliance.handlers import describe, gather, nodes
-from appliance.handlers.exchange import Exchange, Handler, Host
+from appliance.handlers.exchange import Exchange, Handler, Host, Steps
+from appliance.handlers.gather import Values
 from appliance.metadata.image import TopicImage
 from appliance.ring.messages import Message
 
@@ -25,6 +27,7 @@ class MetadataState:
     request: Any
     missing: list[str]  # topics being created; `complete` names them by their index
     refused: dict[str, int]  # those that could not be created, with the error code
+    topics: list[Values] = field(default_factory=list)  # of the answer
 
 
 def begin(host: Host, x: Exchange) -> None:
@@ -32,18 +35,31 @@ def begin(host: Host, x: Exchange) -> None:
     if x.version in (10, 11) and _names_ids(request):
         _refuse(host, x, request)
         return
-    missing: dict[str, None] = {}
+    x.state = MetadataState(request, [], {})
+    asked = request.topics or ()
     may_create = getattr(request, "allow_auto_topic_creation", True)
-    if request.topics and may_create and host.config.bool("auto.create.topics.enable"):
-        for item in request.topics:
-            if not x.rights.everything and _hidden(x, item.name):
-                continue
-            if item.name in host.image.topics_by_name:
-                host.asks_for(x, item.name)
-            elif item.name is not None:
-                missing[item.name] = None
-    x.state = MetadataState(request, list(missing), {})
-    for index, name in enumerate(missing):
+    if not may_create or not host.config.bool("auto.create.topics.enable"):
+        asked = ()
+    gather.in_turns(host, x, len(asked), _look_for(host, x, asked), lambda: _create(host, x))
+
+
+def _look_for(host: Host, x: Exchange, asked: Collection[Any]) -> Steps:
+    """Which of these topics are to be created."""
+    missing: dict[str, None] = {}
+    for number, item in enumerate(asked):
+        if number % gather.MANY == gather.MANY - 1:
+            yield
+        if not x.rights.everything and _hidden(x, item.name):
+            continue
+        if item.name in host.image.topics_by_name:
+            host.asks_for(x, item.name)
+        elif item.name is not None:
+            missing[item.name] = None
+    x.state.missing = list(missing)
+
+
+def _create(host: Host, x: Exchange) -> None:
+    for index, name in enumerate(x.state.missing):
         host.ensure_topic(x, index, name)
     if not x.pending:
         _finish(host, x)
@@ -65,17 +81,48 @@ def _finish(host: Host, x: Exchange) -> None:
     request = state.request
     with_operations = getattr(request, "include_topic_authorized_operations", False)
     rights = x.rights if with_operations else None
-    everything = request.topics is None or (x.version == 0 and not request.topics)
     view = describe.View(host, x)
-    if everything:
-        topics = [
-            view.topic(item, rights)
-            for item in host.image.topics_by_name.values()
-            if x.rights.everything or not _hidden(x, item.name)
-        ]
+    if request.topics is None or (x.version == 0 and not request.topics):
+        images = list(host.image.topics_by_name.values())
+        steps = _all(x, images, rights, view)
+        count = sum(1 + len(image.partitions) for image in images)
     else:
-        asked = dict.fromkeys(request.topics)  # named twice is answered once
-        topics = [_asked(host, x, item, rights, view) for item in asked]
+        steps, count = _named(host, x, request.topics, rights, view), len(request.topics)
+    gather.in_turns(host, x, count, steps, lambda: _answer(host, x, view))
+
+
+def _all(
+    x: Exchange, images: list[TopicImage], rights: Rights | None, view: describe.View
+) -> Steps:
+    rows = 0
+    for image in images:
+        if x.rights.everything or not _hidden(x, image.name):
+            x.state.topics.append(view.topic(image, rights))
+        rows += 1 + len(image.partitions)
+        if rows >= gather.MANY:
+            rows = 0
+            yield
+
+
+def _named(
+    host: Host, x: Exchange, asked: Collection[Any], rights: Rights | None, view: describe.View
+) -> Steps:
+    """A topic that is named twice is answered once."""
+    rows, seen = 0, set()
+    for item in asked:
+        if item not in seen:
+            seen.add(item)
+            topic = _asked(host, x, item, rights, view)
+            x.state.topics.append(topic)
+            rows += len(topic["partitions"])
+        rows += 1
+        if rows >= gather.MANY:
+            rows = 0
+            yield
+
+
+def _answer(host: Host, x: Exchange, view: describe.View) -> None:
+    request, topics = x.state.request, x.state.topics
     for topic in topics if x.version == 0 else ():
         topic["partitions"] = [view.leave_out(one) for one in topic["partitions"]]
     cluster_operations = getattr(request, "include_cluster_authorized_operations", False)
@@ -145,4 +192,4 @@ def _asked(
     return view.topic(found, rights)
 
 
-HANDLER = Handler(3, "Metadata", 0, 13, begin, complete)
+HANDLER = Handler(3, "Metadata", 0, 13, begin, complete, slices=True)

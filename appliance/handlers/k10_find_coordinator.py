@@ -33,4 +33,4 @@ def _answer(host: Host, x: Exchange, may_wait: bool) -> None:
         gather.reply(host, x, values)
 
 
-HANDLER = Handler(10, "FindCoordinator", 0, 6, begin, complete)
+HANDLER = Handler(10, "FindCoordinator", 0, 6, begin, complete, slices=True)

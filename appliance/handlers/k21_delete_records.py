@@ -2,8 +2,8 @@
 the high watermark.
 
 Internal topics are refused as Kafka does (POLICY_VIOLATION is for compacted topics, decided by the
-partition's home). Where other nodes have replicas the answer waits for them, up to the request's
-timeout.
+partition's home). Of a partition that is named twice the last offset counts, as Kafka's. Where
+other nodes have replicas the answer waits for them, up to the request's timeout.
 """
 
 from datetime import timedelta
@@ -23,16 +23,15 @@ _MS: Final = timedelta(milliseconds=1)
 def begin(host: Host, x: Exchange) -> None:
     request = gather.decode(host, x)
     x.deadline_ns = host.now_ns + request.timeout // _MS * 1_000_000
-    topics = []
+    wanted: dict[str, dict[int, Asked]] = {}
     for topic in request.topics:
-        rows = [
-            Asked(partition.partition_index, partition.offset, -1, 0)
-            for partition in topic.partitions
-        ]
-        if topic.name in INTERNAL_TOPICS:
-            for asked in rows:
+        rows = wanted.setdefault(topic.name, {})
+        for partition in topic.partitions:
+            asked = Asked(partition.partition_index, partition.offset, -1, 0)
+            if topic.name in INTERNAL_TOPICS:
                 asked.answer = failed(asked, errors.INVALID_TOPIC_EXCEPTION)
-        topics.append((topic.name, rows))
+            rows[partition.partition_index] = asked
+    topics = [(name, list(rows.values())) for name, rows in wanted.items()]
     flat = [asked for _, rows in topics for asked in rows]
     gather.start(
         host,
@@ -49,4 +48,4 @@ def answered(asked: Asked, message: Message) -> Values:
     return {"partition_index": asked.partition, "low_watermark": message.a, "error_code": 0}
 
 
-HANDLER = Handler(21, "DeleteRecords", 0, 2, begin, gather.complete, gather.expire)
+HANDLER = Handler(21, "DeleteRecords", 0, 2, begin, gather.complete, gather.expire, slices=True)

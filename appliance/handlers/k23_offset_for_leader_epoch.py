@@ -37,4 +37,4 @@ def answered(asked: Asked, message: Message) -> Values:
     }
 
 
-HANDLER = Handler(23, "OffsetForLeaderEpoch", 2, 4, begin, gather.complete)
+HANDLER = Handler(23, "OffsetForLeaderEpoch", 2, 4, begin, gather.complete, slices=True)

@@ -90,4 +90,4 @@ def _finish(host: Host, x: Exchange) -> None:
     gather.reply(host, x, {"markers": markers})
 
 
-HANDLER = Handler(27, "WriteTxnMarkers", 1, 2, begin, complete)
+HANDLER = Handler(27, "WriteTxnMarkers", 1, 2, begin, complete, slices=True)

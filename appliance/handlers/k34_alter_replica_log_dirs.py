@@ -64,4 +64,4 @@ def _finish(host: Host, x: Exchange) -> None:
     gather.reply(host, x, {"throttle_time": 0, "results": rows})
 
 
-HANDLER = Handler(34, "AlterReplicaLogDirs", 1, 2, begin, complete)
+HANDLER = Handler(34, "AlterReplicaLogDirs", 1, 2, begin, complete, slices=True)

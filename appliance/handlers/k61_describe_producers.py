@@ -67,4 +67,4 @@ def reply(host: Host, x: Exchange, values: Values) -> None:
     )
 
 
-HANDLER: Final[Handler] = Handler(61, "DescribeProducers", 0, 0, begin, complete)
+HANDLER: Final[Handler] = Handler(61, "DescribeProducers", 0, 0, begin, complete, slices=True)

@@ -6,12 +6,28 @@ next_cursor says where the next one begins. No topics named means all of them. T
 may not see count for no page: they are told last when they were named, else not at all.
 """
 
+from dataclasses import dataclass, field
+
 from appliance.authorization.needs import DESCRIBE_TOPIC
 from appliance.authorization.operations import TOPIC
 from appliance.base import errors
 from appliance.handlers import describe, gather
-from appliance.handlers.exchange import Exchange, Handler, Host, never
+from appliance.handlers.exchange import Exchange, Handler, Host, Steps, never
 from appliance.handlers.gather import Values
+
+
+@dataclass(slots=True)
+class TopicPage:
+    """names: sorted. left: partitions that the page has room for. named: topics were named."""
+
+    names: list[str]
+    start_topic: str
+    start_partition: int
+    left: int
+    named: bool
+    topics: list[Values] = field(default_factory=list)
+    hidden: list[Values] = field(default_factory=list)
+    cursor: Values | None = None
 
 
 def begin(host: Host, x: Exchange) -> None:
@@ -27,39 +43,44 @@ def begin(host: Host, x: Exchange) -> None:
         wrong = [describe.unknown_topic(errors.INVALID_REQUEST, name) for name in names]
         gather.reply(host, x, {"throttle_time": 0, "topics": wrong, "next_cursor": None})
         return
-    hidden: list[Values] = []
-    if not x.rights.everything:
-        codes = {name: x.rights.refusal(DESCRIBE_TOPIC, name) for name in names}
-        names = [name for name, code in codes.items() if not code]
-        hidden = [describe.unknown_topic(code, name) for name, code in codes.items() if code]
-    topics: list[Values] = []
-    cursor = None
-    view = describe.View(host, x)
-    for name in names:
-        if name < start_topic:
+    page = TopicPage(names, start_topic, start_partition, left, bool(asked))
+    steps = _fill(host, x, page)
+    gather.in_turns(host, x, len(names), steps, lambda: _answer(host, x, page))
+
+
+def _fill(host: Host, x: Exchange, page: TopicPage) -> Steps:
+    view, left = describe.View(host, x), page.left
+    for number, name in enumerate(page.names):
+        if number % gather.MANY == gather.MANY - 1:
+            yield
+        if not x.rights.everything and (code := x.rights.refusal(DESCRIBE_TOPIC, name)):
+            page.hidden.append(describe.unknown_topic(code, name))
+            continue
+        if name < page.start_topic or page.cursor is not None:
             continue
         if left == 0:
-            cursor = {"topic_name": name, "partition_index": 0}
-            break
+            page.cursor = {"topic_name": name, "partition_index": 0}
+            continue
         image = host.image.topics_by_name.get(name)
         if image is None:
             code = describe.unknown_code(name)
             operations = x.rights.operations(TOPIC, name)
-            topics.append(describe.unknown_topic(code, name, operations=operations))
+            page.topics.append(describe.unknown_topic(code, name, operations=operations))
             continue
         values = view.topic(image, x.rights)
-        first = start_partition if name == start_topic else 0
-        page = values["partitions"][first : first + left]
-        for one in page:
+        first = page.start_partition if name == page.start_topic else 0
+        partitions = values["partitions"][first : first + left]
+        for one in partitions:
             one["error_code"] = errors.NONE  # also of those that nobody leads, as Kafka's
-        topics.append({**values, "partitions": page})
-        left -= len(page)
-        if first + len(page) < len(image.partitions):
-            cursor = {"topic_name": name, "partition_index": first + len(page)}
-            break
-    if asked:
-        topics += hidden
-    gather.reply(host, x, {"throttle_time": 0, "topics": topics, "next_cursor": cursor})
+        page.topics.append({**values, "partitions": partitions})
+        left -= len(partitions)
+        if first + len(partitions) < len(image.partitions):
+            page.cursor = {"topic_name": name, "partition_index": first + len(partitions)}
 
 
-HANDLER = Handler(75, "DescribeTopicPartitions", 0, 0, begin, never)
+def _answer(host: Host, x: Exchange, page: TopicPage) -> None:
+    topics = page.topics + page.hidden if page.named else page.topics
+    gather.reply(host, x, {"throttle_time": 0, "topics": topics, "next_cursor": page.cursor})
+
+
+HANDLER = Handler(75, "DescribeTopicPartitions", 0, 0, begin, never, slices=True)

@@ -6,13 +6,22 @@ that asked it is not read, so the sender's TCP window is the only queue that gro
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from struct import pack
 from typing import Final
 
 from appliance.authorization.rights import OURSELVES
 from appliance.handlers.client_metrics import ClientMetrics
-from appliance.handlers.exchange import Exchange, Host, Line, Partitions, Piece, Place, Route
+from appliance.handlers.exchange import (
+    Exchange,
+    Host,
+    Line,
+    Partitions,
+    Piece,
+    Place,
+    Route,
+    Steps,
+)
 from appliance.handlers.nearest import rack_of
 from appliance.handlers.overtaking import Overtaking
 from appliance.metadata.follower import Follower
@@ -77,6 +86,7 @@ class NetprocHost(Host):
         self.partitions = seat.partitions
         self.served = seat.partitions.served[seat.index]
         self.routing = 0
+        self.on_work: Callable[[Exchange, Steps, Callable[[], None]], None] | None = None
         self.verifies = True
         self.overtaking = Overtaking()
         self._errors = seat.errors
@@ -261,6 +271,10 @@ class NetprocHost(Host):
         self._token(x, index)
         x.pending[index] = NOBODY_HOME
 
+    def work(self, x: Exchange, steps: Steps, then: Callable[[], None]) -> None:
+        assert self.on_work is not None, "the server says who does it"
+        self.on_work(x, steps, then)
+
     def line(self, x: Exchange) -> Line:
         connection: Connection = x.connection
         if connection.line is None:
@@ -277,6 +291,9 @@ class NetprocHost(Host):
         self._put(x, index, CONTROL_HOME, fields, caller + name.encode())
 
     def cancel(self, x: Exchange) -> None:
+        if x.slab is not None and not x.handler.keeps_body:  # it waits to be decoded
+            x.slab.let_go()
+            x.slab = None
         for home in set(x.pending.values()) - {CONTROL_HOME, NOBODY_HOME}:
             fields = (messages.CANCEL, 0, 0, x.number << 32, 0, 0, 0, 0)
             if not self._outbox.push(home, fields, None, None):

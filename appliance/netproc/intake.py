@@ -17,6 +17,7 @@ from appliance.netproc.exchanges import NO_NUMBER
 from appliance.netproc.following import Following
 from appliance.netproc.habits import ROLES
 from appliance.netproc.host import NetprocHost
+from appliance.netproc.long_requests import LONG, LongRequests
 from appliance.netproc.receivers import RequestReceiver
 from appliance.ring.counters import API_KEYS
 from appliance.shell.loop import Loop
@@ -28,7 +29,7 @@ _FETCH: Final = 1
 
 class Intake(RequestReceiver[Connection]):
     """handlers: by listener, then by API key. loop: knows when it saw the bytes that it brings.
-    authorizer: who may do what."""
+    authorizer: who may do what. long: decodes long requests."""
 
     def __init__(
         self,
@@ -38,6 +39,7 @@ class Intake(RequestReceiver[Connection]):
         handlers: list[dict[int, Handler]],
         loop: Loop,
         authorizer: Authorizer,
+        long: LongRequests,
     ) -> None:
         self._host = host
         self._clients = host.clients
@@ -50,6 +52,7 @@ class Intake(RequestReceiver[Connection]):
         self._memory = host.memory
         self._loop = loop
         self._barrier = barrier
+        self._long = long
 
     def request(self, connection: Connection, position: int, end: int) -> None:
         """Parse it where it lies, and let its handler begin."""
@@ -79,7 +82,8 @@ class Intake(RequestReceiver[Connection]):
         if role & ~connection.habits.roles:
             connection.habits.learn(role, client_id)
         try:
-            handler.begin(host, x)
+            is_long = end - body >= LONG and not handler.keeps_body
+            (self._long.begin_long if is_long else handler.begin)(host, x)
         except MalformedRequest as problem:
             if x.number != NO_NUMBER:
                 self._exchanges.end(x)

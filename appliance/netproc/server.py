@@ -28,6 +28,7 @@ from appliance.netproc.following import Following
 from appliance.netproc.host import NetprocHost
 from appliance.netproc.intake import Intake
 from appliance.netproc.listener import Listener
+from appliance.netproc.long_requests import LongRequests
 from appliance.netproc.news import News
 from appliance.netproc.outbox import CONTROL_HOME, Outbox
 from appliance.netproc.parting import ANSWERS_NS, Parting, covers, serves
@@ -98,11 +99,14 @@ class Server:
         self._completions = Completions(
             self.host, self.exchanges, self._following, throttling.watch, barrier, self._outbox
         )
+        self._long = long = LongRequests(self.host, clock, throttling.watch, barrier)
         slots = seat.config.int("max.incremental.fetch.session.cache.slots") // seat.netprocs
         controllers = registry.controllers_handlers() if seat.config.several else {}
         self._serves = registry.handlers(FetchSessions(slots, lambda: randbits(31))), controllers
         self._handlers = [self._handlers_of(name) for name in self.shared.listeners]
-        intake = Intake(self.host, barrier, self._following, self._handlers, loop, seat.authorizer)
+        intake = Intake(
+            self.host, barrier, self._following, self._handlers, loop, seat.authorizer, long
+        )
         self._arrivals = Arrivals(throttling.meters, self.shared.limits, loop, clock, log)
         self.connections = Connections(self.shared, intake, self._arrivals, seat.config)
         self.listeners: list[Listener] = []
@@ -110,7 +114,6 @@ class Server:
         self._listen(seat.listeners)
         # What to look at in every turn: empty, there is nothing to do.
         self._early = self._completions.early
-        self._lost = self.exchanges.lost
         self._deadlines = self.exchanges.deadlines
         self._muted = throttling.muted
         self._held = self._arrivals.held
@@ -120,7 +123,6 @@ class Server:
         self._drain_until_ns = 0
         self._seat = seat
         self._parting: Parting | None = None
-        self._table = seat.processes
         self._early_days = True  # clients are not served yet
         self._news = None if seat.news is None else News(seat.news, loop, self)
 
@@ -244,7 +246,7 @@ class Server:
         questions_ms = self._ask_nodes() if self._asked_nodes else LONGEST_WAIT_MS
         deadlines = self._deadlines
         if (
-            self._lost
+            self.exchanges.lost
             or self._kept
             or (deadlines and deadlines[0][0] <= now_ns)
             or now_ns >= self._next_sweep_ns
@@ -252,6 +254,7 @@ class Server:
             or self._held
             or self._shut_doors
             or self._early_days
+            or self._long.waiting
         ):
             self._due(now_ns)
         if shared.starving or shared.in_line or shared.hungry:
@@ -268,7 +271,7 @@ class Server:
             self._links.flush()
         if drained:
             return STOP
-        if shared.dirty or not level:
+        if shared.dirty or not level or self._long.waiting:
             return 0  # who sent its share of this turn goes on in the next, and so does the replay
         if self._kept or shared.starving or shared.cold or shared.in_line or shared.hungry:
             return 1
@@ -291,13 +294,15 @@ class Server:
 
     def _due(self, now_ns: int) -> None:
         """Something is to be done that neither rings nor sockets tell of."""
-        if self._lost:
+        if self.exchanges.lost:
             self._completions.tell_lost()
+        if self._long.waiting:
+            self._long.run_turn()
         if self._kept:
             for x in self._outbox.push_kept():
                 x.pending.clear()
                 self.exchanges.settle(x)
-        if self._early_days and not self._drain_until_ns and can_serve(self._table):
+        if self._early_days and not self._drain_until_ns and can_serve(self._seat.processes):
             self.open_for_business()
         self._completions.expire(now_ns)
         if now_ns >= self._next_sweep_ns:

@@ -47,6 +47,7 @@ from appliance.supervisor.restart import RestartPolicy
 from appliance.supervisor.showing import Showing
 from appliance.supervisor.signals import WANTED, Wishes
 from appliance.supervisor.succession import SUCCEED, Succession, Successor, guests_of
+from appliance.wire.messages import limit_elements
 
 OnReady = Callable[[Sequence[str], float], None]
 _SIGNALS: Final = (*WANTED, signal.SIGHUP, SUCCEED)
@@ -72,9 +73,8 @@ def run(
     `config` goes to the children unseen. `prepare`: while the folder is locked and nothing else has
     begun: the place for formatting it. `read`: the settings once more when somebody asks (SIGHUP).
     `successor`: who takes over the listening sockets when somebody asks for that (SIGUSR2); then
-    this does not return. `on_ready(addresses, seconds)`: once, when clients are served. Raises
-    CannotStart when folder, address or memory are not to be had, ConfigError when a certificate is
-    not; nothing has been changed then.
+    this does not return. `on_ready(addresses, seconds)`: once, when clients are served. Raises,
+    before it changes anything: CannotStart (folder, address, memory), ConfigError (certificates).
     """
     began = time.monotonic_ns()
     entries = entries or _entries()
@@ -89,6 +89,7 @@ def run(
         if layout is None:
             assert isinstance(config, BrokerConfig), "without a layout the settings tell it"
             layout = Layout.of(config)
+            limit_elements(config.int("penstock.request.max.elements"))
         host.prepare(log)
         showing = Showing(own, config, log)
         listeners = Listeners(layout, passed(os.environ, os.getpid()))

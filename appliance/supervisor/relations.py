@@ -44,7 +44,7 @@ from appliance.ring.messages import WATCHED_BYTES
 from appliance.shell import links, loop, patience
 from appliance.supervisor import fleet, memory, restart
 from appliance.supervisor.layout import Layout
-from appliance.wire import aborted
+from appliance.wire import aborted, messages
 
 _LONGEST_TEXT: Final = (1 << 15) - 1
 """Bytes of a string on the wire."""
@@ -230,6 +230,10 @@ def _tables() -> None:
         "a handle has room for the number of every row"
     )
     assert _default("penstock.partitions.max") == partition_table.DEFAULT_ROWS, "one default"
+    assert _default("penstock.request.max.elements") == messages.ELEMENTS_MAX, "one default"
+    assert messages.ELEMENTS_MAX >= 2 * partition_table.DEFAULT_ROWS, (
+        "a request may name every partition, each in a topic of its own"
+    )
     assert _high("quota.window.num") <= quota_table.MOST_WINDOWS, "a region has all windows"
     assert _default("quota.window.num") == Layout().quota_windows, "one default"
     known = [value for value in vars(errors).values() if isinstance(value, int)]

@@ -57,6 +57,8 @@ _I16: Final = Struct(">h")
 _I32: Final = Struct(">i")
 _SMALL: Final = [bytes((value,)) for value in range(128)]
 _BYTES_MAX: Final = (1 << 31) - 1
+NUMBERS: Final = 4
+"""Plain numbers that cost as much as one element of another kind."""
 
 
 def read_uvarint(data: bytes, position: int) -> tuple[int, int]:
@@ -93,10 +95,9 @@ _SMALL_MORE: Final = [bytes((value | 128,)) for value in range(128)]
 
 def reader(layout: Layout) -> Reader:
     """The decoder of one struct."""
-    plain = [(f.name, _field_reader(f, layout.flexible)) for f in layout.fields if f.tag < 0]
-    tagged = {f.tag: (f.name, _field_reader(f, True)) for f in layout.fields if f.tag >= 0}
-    defaults = {f.name: f.default for f in layout.fields if f.tag >= 0}
+    plain = [(f.name, field_reader(f, layout.flexible)) for f in layout.fields if f.tag < 0]
     make, flexible = layout.make, layout.flexible
+    tagged, defaults = tags_of(layout)
 
     def read(data: bytes, position: int, budget: list[int]) -> tuple[Any, int]:
         values = defaults.copy()
@@ -104,7 +105,7 @@ def reader(layout: Layout) -> Reader:
             values[name], position = read_field(data, position, budget)
         if flexible:
             if data[position]:
-                position = _read_tags(data, position, budget, tagged, values)
+                position = read_tags(data, position, budget, tagged, values)
             else:
                 position += 1
         return make(**values), position
@@ -112,14 +113,22 @@ def reader(layout: Layout) -> Reader:
     return read
 
 
-def _read_tags(
+def tags_of(layout: Layout) -> tuple[dict[int, tuple[str, Reader]], dict[str, Any]]:
+    """The tagged fields of a struct: name and decoder by tag, default by name."""
+    tagged = {f.tag: (f.name, field_reader(f, True)) for f in layout.fields if f.tag >= 0}
+    return tagged, {f.name: f.default for f in layout.fields if f.tag >= 0}
+
+
+def read_tags(
     data: bytes,
     position: int,
     budget: list[int],
     tagged: dict[int, tuple[str, Reader]],
     values: dict[str, Any],
 ) -> int:
+    """Puts the tagged fields at this position into `values`; answers the next position."""
     count, position = read_uvarint(data, position)
+    spend(budget, count, 2, len(data) - position, 1)
     for _ in range(count):
         tag, position = read_uvarint(data, position)
         size, position = read_uvarint(data, position)
@@ -135,7 +144,8 @@ def _read_tags(
     return position
 
 
-def _field_reader(field: Field, flexible: bool) -> Reader:
+def field_reader(field: Field, flexible: bool) -> Reader:
+    """The decoder of one field."""
     if field.nested is not None:
         read = reader(field.nested)
     elif field.kind in FIXED:
@@ -213,6 +223,8 @@ def _array_reader(
 ) -> Reader:
     """fixed: what each element is, when they are all of one size and taken as they are."""
 
+    cost = 1 if fixed is None else NUMBERS
+
     def read_array(data: bytes, position: int, budget: list[int]) -> tuple[Any, int]:
         if flexible:
             count, position = read_uvarint(data, position)
@@ -220,17 +232,12 @@ def _array_reader(
         else:
             count = _I32.unpack_from(data, position)[0]
             position += 4
-        if count < 0:
-            if nullable and count == -1:
-                return None, position
-            raise ValueError(f"array of {count} elements where null is not allowed")
-        if count * least > len(data) - position:
-            raise ValueError(f"array of {count} elements in {len(data) - position} bytes")
-        budget[0] -= count
-        if budget[0] < 0:
-            raise ValueError(f"array of {count} elements: more in one message than are taken")
         if count == 0:
             return (), position
+        if count < 0:
+            check_null(count, nullable)
+            return None, position
+        spend(budget, count, least, len(data) - position, cost)
         if fixed is not None:
             end = position + count * least
             if count == 1:
@@ -243,6 +250,35 @@ def _array_reader(
         return tuple(values), position
 
     return read_array
+
+
+def read_count(data: bytes, position: int, flexible: bool) -> tuple[int, int]:
+    """(elements, next position) of the head of an array."""
+    if flexible:
+        count, position = read_uvarint(data, position)
+        return count - 1, position
+    count = _I32.unpack_from(data, position)[0]
+    return count, position + 4
+
+
+def check_null(count: int, nullable: bool) -> None:
+    """Raises ValueError unless a negative count is that of an array that may be null."""
+    if not nullable or count != -1:
+        raise ValueError(f"array of {count} elements where null is not allowed")
+
+
+def spend(budget: list[int], count: int, least: int, remain: int, cost: int) -> None:
+    """Take `count` elements of at least `least` bytes from the budget before any of them is made;
+    `cost` of them count as one. Raises ValueError for more than the bytes that remain or the
+    budget hold."""
+    if count * least > remain:
+        raise ValueError(f"array of {count} elements in {remain} bytes")
+    budget[0] -= -(-count // cost)
+    if budget[0] < 0:
+        raise ValueError(
+            f"array of {count} elements: more in one message than are taken "
+            "(penstock.request.max.elements)"
+        )
 
 
 def smallest(field: Field, flexible: bool) -> int:

@@ -8,7 +8,7 @@ Values are kio's: uuid.UUID or None, timedelta, ErrorCode.
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from types import NoneType, UnionType
@@ -30,9 +30,29 @@ from appliance.wire.offset_messages import (
     read_commit,
     read_fetch,
 )
+from appliance.wire.sliced import SlicedReader, slices
 
-ELEMENTS_MAX: Final = 1 << 18
-"""Array elements in one request: two bytes cost a hundred times as much once they are an object."""
+ELEMENTS_MAX: Final = 1 << 15
+"""Array elements in one request, if nothing else is set (`limit_elements`): two bytes cost a
+hundred times as much once they are an object."""
+_NODES_ELEMENTS_MAX: Final = 1 << 18
+"""In what one node asks another one for all of its partitions at once."""
+_BY_NODES: Final = frozenset((56, 73))
+"""AlterPartition, AssignReplicasToDirs."""
+
+elements: Final = [ELEMENTS_MAX]
+"""The array elements that one request of a client may have now."""
+
+
+def limit_elements(most: int) -> None:
+    """Take so many array elements in one request of a client, in this process and its children
+    (penstock.request.max.elements)."""
+    elements[0] = most
+
+
+def elements_max(api_key: int) -> int:
+    """The array elements that one request of this API may have."""
+    return _NODES_ELEMENTS_MAX if api_key in _BY_NODES else elements[0]
 
 
 def request_versions(api_key: int) -> range:
@@ -72,14 +92,28 @@ def decode_request(api_key: int, version: int, body: bytes | memoryview) -> Any:
     data = bytes(body)
     try:
         if api_key == OFFSET_COMMIT and version in COMMIT_VERSIONS:
-            return read_commit(version, data, ELEMENTS_MAX)
+            return read_commit(version, data, elements[0])
         if api_key == OFFSET_FETCH and version in FETCH_VERSIONS:
-            return read_fetch(version, data, ELEMENTS_MAX)
-        message, _ = _reader(request_type(api_key, version))(data, 0, [ELEMENTS_MAX])
+            return read_fetch(version, data, elements[0])
+        message, _ = _reader(request_type(api_key, version))(data, 0, [elements_max(api_key)])
     except UNREADABLE as cause:
-        name = request_type(api_key, version).__name__
-        raise MalformedRequest(f"{name} v{version}: {cause}") from cause
+        raise _unreadable(api_key, version, cause) from cause
     return message
+
+
+def decode_in_slices(api_key: int, version: int, body: bytes) -> Generator[None, None, Any]:
+    """Makes what `decode_request` gives, and stops every few hundred µs. Raises
+    MalformedRequest."""
+    sliced = _sliced_reader(request_type(api_key, version))
+    try:
+        message, _ = yield from sliced(body, 0, [elements_max(api_key)])
+    except UNREADABLE as cause:
+        raise _unreadable(api_key, version, cause) from cause
+    return message
+
+
+def _unreadable(api_key: int, version: int, cause: Exception) -> MalformedRequest:
+    return MalformedRequest(f"{request_type(api_key, version).__name__} v{version}: {cause}")
 
 
 def encode_request(message: object) -> bytes:
@@ -124,6 +158,11 @@ def _versions(api_key: int, kind: EntityType) -> range:
 @cache
 def _reader(cls: type) -> Reader:
     return reader(layout_of(cls))
+
+
+@cache
+def _sliced_reader(cls: type) -> SlicedReader:
+    return slices(layout_of(cls))
 
 
 @cache

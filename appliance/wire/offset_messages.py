@@ -21,6 +21,9 @@ FETCH_VERSIONS: Final = range(8, 11)
 _FLEXIBLE_COMMIT: Final = 8
 _IDS_SINCE: Final = 10
 
+_TAGS_MAX: Final = 16
+"""Tagged fields of one struct: this schema has none, and a later one has a few."""
+
 _SHORT: Final = Struct(">h")
 _INT: Final = Struct(">i")
 _ROW: Final = Struct(">iqi")  # partition, offset, leader epoch
@@ -179,6 +182,8 @@ def _tags(data: bytes, at: int) -> int:
     if count == 0:
         return at + 1
     count, at = read_uvarint(data, at)
+    if count > _TAGS_MAX:
+        raise ValueError(f"{count} tagged fields, at most {_TAGS_MAX} are taken")
     for _ in range(count):
         _, at = read_uvarint(data, at)
         size, at = read_uvarint(data, at)

@@ -168,6 +168,35 @@ def test_any_bytes_are_a_request_or_malformed(key: int, version: int, body: byte
         return
     again = messages.encode_request(request)
     assert messages.decode_request(key, version, again) == request
+    assert in_slices(key, version, again) == request
+
+
+def in_slices(key: int, version: int, body: bytes) -> Any:
+    steps = messages.decode_in_slices(key, version, body)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
+
+
+def test_a_long_request_is_decoded_in_slices_as_at_once() -> None:
+    """Arrays within arrays, null and tagged fields as in any other request."""
+    name = b"\x02t"
+    partition = bytes(12) + b"\0"
+    topic = name + b"\xad\x02" + partition * 300 + b"\1\7\1x"
+    body = bytes(4) + b"\x04" + topic * 3 + b"\0"
+    steps = messages.decode_in_slices(23, 4, body)
+    assert sum(1 for _ in steps) == 6
+    assert in_slices(23, 4, body) == messages.decode_request(23, 4, body)
+
+
+def test_tagged_fields_count_as_elements() -> None:
+    count = messages.ELEMENTS_MAX + 1
+    tags = b"\x81\x80\x02" + b"\0\0" * count
+    assert count == 0x8001
+    with pytest.raises(MalformedRequest, match="more in one message than are taken"):
+        messages.decode_request(3, 9, b"\0\0\0\0" + tags)
 
 
 @given(

@@ -54,7 +54,7 @@ def parts(key: int, version: int, body: bytes, partitions: int) -> list[Part]:
         return [(partition_of(name(key, version, body), partitions), body)]
     if key == OFFSET_FETCH:
         try:
-            return split_fetch(version, body, messages.ELEMENTS_MAX, partition_of, partitions)
+            return split_fetch(version, body, messages.elements[0], partition_of, partitions)
         except UNREADABLE as cause:
             raise MalformedRequest(f"OffsetFetch v{version}: {cause}") from cause
     request = messages.decode_request(key, version, body)

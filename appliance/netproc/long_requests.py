@@ -1,0 +1,134 @@
+"""Requests that cost more than a turn has time for: their work goes on in the next turns.
+
+A long request is decoded, asked and answered in steps of some hundred µs. Each turn does steps for
+at most TURN_NS and then serves everybody else. One request after the other is done, in the order in
+which they came, and what has begun goes first, so that few of them are in memory as objects. Those
+that wait hold no more than their bytes in the arena, and their connections are not read meanwhile.
+"""
+
+from collections import deque
+from collections.abc import Callable, Generator
+from typing import Any, Final
+
+from appliance.base.clock import Clock
+from appliance.base.errors import MalformedRequest
+from appliance.handlers.exchange import WORK, Exchange, Host, Steps
+from appliance.netproc.barrier import Barrier
+from appliance.netproc.connection import Connection
+from appliance.netproc.exchanges import NO_NUMBER
+from appliance.netproc.host import NetprocHost
+from appliance.netproc.stopwatch import Stopwatch
+from appliance.wire.messages import decode_in_slices
+
+TURN_NS: Final = 4_000_000
+"""What the work of one turn may take: nobody waits longer for it than a client notices."""
+LONG: Final = 1 << 14
+"""Bytes of a request from which on it is decoded in steps: shorter ones take less than a turn."""
+
+
+class LongRequests:
+    """watch: bills clients for it. barrier: ends what raises an exception."""
+
+    __slots__ = ("_barrier", "_clock", "_host", "_most", "_watch", "waiting")
+
+    def __init__(self, host: NetprocHost, clock: Clock, watch: Stopwatch, barrier: Barrier) -> None:
+        self._host = host
+        self._most = host.config.int("penstock.request.max.bytes")
+        self._clock = clock
+        self._watch = watch
+        self._barrier = barrier
+        self.waiting: deque[tuple[Exchange, Steps, Callable[[], None]]] = deque()
+        host.on_work = self.continue_with
+
+    def begin_long(self, host: Host, x: Exchange) -> None:
+        """Let its handler begin, once the request is decoded if that takes several turns. Raises
+        MalformedRequest for a request with more bytes than are taken."""
+        size = x.end - x.position
+        if size > self._most:
+            raise MalformedRequest(
+                f"{size} bytes, at most {self._most} are taken (penstock.request.max.bytes)"
+            )
+        if not x.handler.slices:
+            x.handler.begin(host, x)
+            return
+        connection: Connection = x.connection
+        slab = connection.framing.slab
+        assert slab is not None, "its bytes lie in the arena"
+        x.slab = slab.hold()
+        steps = _decoding(host, x)
+        host.hold(x, WORK)
+        x.connection.kept += 1
+        self.waiting.append((x, steps, lambda: x.handler.begin(host, x)))
+
+    def continue_with(self, x: Exchange, steps: Steps, then: Callable[[], None]) -> None:
+        """Do these steps before those of others, which have not begun."""
+        assert WORK not in x.pending, "one piece of work after the other"
+        self._host.hold(x, WORK)
+        x.connection.kept += 1
+        self.waiting.appendleft((x, steps, then))
+
+    def run_turn(self) -> None:
+        """Do what there is time for in this turn, and one step at least."""
+        until_ns = self._clock.monotonic_ns() + TURN_NS
+        while self.waiting:
+            x, steps, then = self.waiting[0]
+            if WORK not in x.pending or x.answer is not None:  # nobody waits for it any more
+                self.waiting.popleft()
+                self._over(x)
+                continue
+            if self._watch.running:
+                self._watch.begin(x.connection.account)
+            try:
+                self._advance(x, steps, then, until_ns)
+            except MalformedRequest as problem:
+                self._refuse(x, problem)
+            except Exception as bug:
+                self._drop(x)
+                self._barrier.fail(x, bug)
+            if self._clock.monotonic_ns() >= until_ns:
+                break
+        if self._watch.running:
+            self._watch.end()
+
+    def _advance(self, x: Exchange, steps: Steps, then: Callable[[], None], until_ns: int) -> None:
+        for _ in steps:
+            if self._clock.monotonic_ns() >= until_ns:
+                return
+        self.waiting.popleft()
+        del x.pending[WORK]
+        x.connection.kept -= 1
+        then()
+        if x.number != NO_NUMBER:
+            self._barrier.exchanges.settle(x)
+
+    def _over(self, x: Exchange) -> None:
+        x.connection.kept -= 1
+        if x.pending.pop(WORK, None) is not None:
+            self._barrier.exchanges.settle(x)
+
+    def _refuse(self, x: Exchange, problem: MalformedRequest) -> None:
+        self._drop(x)
+        connection: Connection = x.connection
+        connection.complain("refused-request", f"{x.handler.name} v{x.version}: {problem}")
+        connection.close()
+
+    def _drop(self, x: Exchange) -> None:
+        """It ends, perhaps in the middle of its work."""
+        if self.waiting and self.waiting[0][0] is x and WORK in x.pending:
+            self.waiting.popleft()
+            x.connection.kept -= 1
+            del x.pending[WORK]
+        let_go(x)
+
+
+def let_go(x: Exchange) -> None:
+    """The bytes of a request that waits to be decoded, or was, are needed no more."""
+    if x.slab is not None and not x.handler.keeps_body:
+        x.slab.let_go()
+        x.slab = None
+
+
+def _decoding(host: Host, x: Exchange) -> Generator[None, None, Any]:
+    body = bytes(host.memory[x.position : x.end])
+    let_go(x)
+    x.decoded = yield from decode_in_slices(x.handler.key, x.version, body)
