@@ -237,7 +237,10 @@ def _array_reader(
         if count < 0:
             check_null(count, nullable)
             return None, position
-        spend(budget, count, least, len(data) - position, cost)
+        left = budget[0] - -(-count // cost)
+        if left < 0 or count * least > len(data) - position:
+            spend(budget, count, least, len(data) - position, cost)
+        budget[0] = left
         if fixed is not None:
             end = position + count * least
             if count == 1:

@@ -95,7 +95,8 @@ def decode_request(api_key: int, version: int, body: bytes | memoryview) -> Any:
             return read_commit(version, data, elements[0])
         if api_key == OFFSET_FETCH and version in FETCH_VERSIONS:
             return read_fetch(version, data, elements[0])
-        message, _ = _reader(request_type(api_key, version))(data, 0, [elements_max(api_key)])
+        most = _NODES_ELEMENTS_MAX if api_key in _BY_NODES else elements[0]
+        message, _ = _reader(request_type(api_key, version))(data, 0, [most])
     except UNREADABLE as cause:
         raise _unreadable(api_key, version, cause) from cause
     return message
