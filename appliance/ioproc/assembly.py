@@ -75,6 +75,7 @@ from appliance.ring.messages import ASSIGN, FOLDER_FAILED, PRODUCER_IDS
 from appliance.ring.process_table import CONTROL, IOPROC, NETPROC
 from appliance.shell.links import Links
 from appliance.shell.log import ERROR, WARNING, Log
+from appliance.shell.read_retries import ReadRetries
 from appliance.shell.seat import Seat
 
 
@@ -178,7 +179,16 @@ class Assembly:
         home = self._home(ground, housekeeping, moves, left, whereabouts)
         cleaning = self._cleaning(ground, housekeeping)
         throttling = self._throttling
-        following = Following(seat, self._follower, home, hosts, throttling, billing, clock.wall_ms)
+        following = Following(
+            seat,
+            self._follower,
+            home,
+            hosts,
+            throttling,
+            billing,
+            clock.wall_ms,
+            ReadRetries(self._events),
+        )
         behind = Behind(
             seat.lags,
             seat.index,

@@ -8,6 +8,7 @@ in a turn, and while there is more they wait.
 
 from collections.abc import Callable
 
+from appliance.base.errors import StorageFailed
 from appliance.ioproc.billing import Billing
 from appliance.ioproc.coordinating.host import CoordinatorHost
 from appliance.ioproc.home import Home
@@ -15,6 +16,7 @@ from appliance.ioproc.throttling import Throttling
 from appliance.metadata.changes import Change, QuotaChanged, TopicRemoved
 from appliance.metadata.follower import Follower
 from appliance.ring.process_table import METADATA_OFFSET
+from appliance.shell.read_retries import ReadRetries
 from appliance.shell.seat import Seat
 
 
@@ -29,6 +31,7 @@ class Following:
         "_hosts",
         "_me",
         "_processes",
+        "_retries",
         "_said",
         "_throttling",
         "_wall_ms",
@@ -45,7 +48,9 @@ class Following:
         throttling: Throttling,
         billing: Billing,
         wall_ms: Callable[[], int],
+        retries: ReadRetries,
     ) -> None:
+        self._retries = retries
         self._me = seat.me
         self._processes = seat.processes
         self._follower = follower
@@ -65,7 +70,7 @@ class Following:
         if roles.waiting:
             roles.go_on()
         else:
-            changes = self._follower.go_on(self.committed[0])
+            changes = self._read()
             if changes is None:
                 return False
             self._act_upon(changes)
@@ -74,6 +79,19 @@ class Following:
         self.applied = self._follower.applied
         self.say_applied()
         return self.applied == self.committed[0]
+
+    def _read(self) -> list[Change] | None:
+        """A slice of what is committed, None: there is more, or it cannot be read just now. Raises
+        StorageFailed when it could not be for ten seconds."""
+        if not self._retries.is_due():
+            return None
+        try:
+            changes = self._follower.go_on(self.committed[0])
+        except StorageFailed as failure:
+            self._retries.on_failure(failure)
+            return None
+        self._retries.on_success()
+        return changes
 
     def _act_upon(self, changes: list[Change]) -> None:
         now_ms = self._wall_ms()

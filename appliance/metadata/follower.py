@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from appliance.base.disk import Disk
-from appliance.base.errors import PeerError
+from appliance.base.errors import PeerError, StorageFailed
 from appliance.base.ids import METADATA_TOPIC
 from appliance.metadata import checkpoint, files
 from appliance.metadata.changes import Change
@@ -77,6 +77,7 @@ class Follower:
         self._segment = -1  # base offset of the segment file we are in, -1: to be found
         self._position = 0
         self._ahead: Ahead | None = None
+        self._owed: list[Change] = []  # replayed before a read failed, and not yet said
         self.bytes_replayed = 0  # of the log, since the snapshot that it began with
 
     @property
@@ -103,18 +104,27 @@ class Follower:
         """Replay up to `committed` (an exclusive end) and say what changed, in order. breathe:
         called now and then meanwhile, for who has to be heard of however much there is.
 
-        Raises MetadataUnreadable when neither log nor snapshots hold what was committed."""
+        Raises MetadataUnreadable when neither log nor snapshots hold what was committed, and
+        StorageFailed when a file cannot be read: then it may be tried again, and what was replayed
+        until then is said by the call that succeeds."""
         assert self._ahead is None, "what is replayed in slices ends in slices"
+        changes, self._owed = self._owed, []
         if committed <= max(self.applied, 0):
-            return []
-        changes: list[Change] = []
+            return changes
         try:
             if self.applied < 0:
                 return self._jump(committed, breathe)
             for _ in self._replay_log(self.image, committed, changes):
                 breathe()
         except LogGone:
-            return self._jump(committed, breathe)
+            self._owed = changes
+            jumped = self._jump(committed, breathe)
+            return self._with_owed(jumped)
+        except StorageFailed:
+            self._owed = changes
+            if self.applied >= 0:
+                self._level_with(self.image, changes)
+            raise
         return self._level_with(self.image, changes)
 
     def is_far(self, committed: int) -> bool:
@@ -126,7 +136,8 @@ class Follower:
         and `applied` are what they were. Raises MetadataUnreadable.
 
         More may be committed than was when the first slice began: it comes behind that. Who is
-        behind by more than the log goes back begins again at a snapshot, all at once."""
+        behind by more than the log goes back begins again at a snapshot, all at once. Raises
+        StorageFailed as `catch_up`."""
         ahead = self._ahead
         if ahead is None:
             if self.applied < 0 or not self.is_far(committed):
@@ -139,12 +150,16 @@ class Follower:
             over = next(ahead.steps, True)
         except LogGone:
             self._ahead = None
-            return self._jump(ahead.committed, _go_on_at_once)
+            return self._with_owed(self._jump(ahead.committed, _go_on_at_once))
+        except StorageFailed:
+            self._ahead = None
+            self._go_back()
+            raise
         if not over:
             self._rows.take(A_SLICE)
             return None
         self._ahead = None
-        return self._level_with(ahead.image, ahead.changes)
+        return self._with_owed(self._level_with(ahead.image, ahead.changes))
 
     def load(self, committed: int, breathe: Callable[[], None] = _go_on_at_once) -> list[Change]:
         """Begin again, from the newest snapshot if there is one; the difference is what changed.
@@ -168,8 +183,22 @@ class Follower:
         self.applied = self._reached
         return changes_between(before, image)
 
+    def _with_owed(self, changes: list[Change]) -> list[Change]:
+        owed, self._owed = self._owed, []
+        return owed + changes
+
+    def _go_back(self) -> None:
+        """Read on behind what the image has; where that is in the log is looked for again."""
+        self._reached, self._segment, self._position = max(self.applied, 0), -1, 0
+
     def _jump(self, committed: int, breathe: Callable[[], None]) -> list[Change]:
-        changes = self.load(committed, breathe)
+        before = self.image
+        try:
+            changes = self.load(committed, breathe)
+        except StorageFailed:
+            self.image = before
+            self._go_back()
+            raise
         return self._level_with(self.image, changes)
 
     def _level_with(self, image: MetadataImage, changes: list[Change]) -> list[Change]:

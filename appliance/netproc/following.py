@@ -8,8 +8,10 @@ ask of control (`Handler.between_nodes`): they would have the same news only beh
 that have begun go on with the image they began with, and answers leave.
 """
 
+from collections.abc import Callable
 from typing import Final
 
+from appliance.base.errors import StorageFailed
 from appliance.handlers.nodes import STILL_TOLD_NS
 from appliance.metadata.changes import (
     BrokerChanged,
@@ -28,6 +30,7 @@ from appliance.netproc.habits import topics_removed
 from appliance.netproc.host import NetprocHost
 from appliance.netproc.sealing import Sealing
 from appliance.netproc.throttling import Throttling
+from appliance.shell.read_retries import ReadRetries
 from appliance.shell.seat import Seat
 
 _ELSEWHERE: Final = (ConfigChanged, ControllerChanged, ProducerIdsTaken, QuotaChanged)
@@ -46,8 +49,10 @@ class Following:
         throttling: Throttling,
         shared: ConnectionsState[Connection],
         sealing: Sealing,
+        retries: ReadRetries,
     ) -> None:
         self._seat = seat
+        self._retries = retries
         self._follower = follower
         self._host = host
         self._throttling = throttling
@@ -63,18 +68,30 @@ class Following:
         shared, follower = self._shared, self._follower
         committed: int = shared.committed[0]
         if committed != shared.applied:
-            if follower.is_far(committed):
+            if follower.is_far(committed) or not self._retries.is_due():
                 return False
-            self._act_upon(follower.catch_up(committed))
+            return self._replay(follower.catch_up)
         return True
 
     def turn(self) -> bool:
         """Replay a slice of what is committed; whether that was all. Once in a turn."""
-        changes = self._follower.go_on(self._shared.committed[0])
+        if not self._retries.is_due():
+            return False
+        return self._replay(self._follower.go_on) and self.follow()
+
+    def _replay(self, read: Callable[[int], list[Change] | None]) -> bool:
+        """Act upon what is committed; False where there is more of it, or it cannot be read just
+        now. Raises StorageFailed when it could not be for ten seconds."""
+        try:
+            changes = read(self._shared.committed[0])
+        except StorageFailed as failure:
+            self._retries.on_failure(failure)
+            return False
+        self._retries.on_success()
         if changes is None:
             return False
         self._act_upon(changes)
-        return self.follow()
+        return True
 
     def _act_upon(self, changes: list[Change]) -> None:
         self._shared.applied = applied = self._follower.applied

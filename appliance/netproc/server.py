@@ -51,6 +51,7 @@ from appliance.shell.links import Links
 from appliance.shell.log import INFO, Log
 from appliance.shell.loop import LONGEST_WAIT_MS, STOP, Handler, Loop
 from appliance.shell.patience import NETPROC_ANSWERS_NS
+from appliance.shell.read_retries import ReadRetries
 from appliance.shell.seat import Seat
 
 _SWEEP_NS: Final = 1_000_000_000
@@ -93,7 +94,8 @@ class Server:
             lambda: broker_config(follower.image, seat.config), log, clock, seat.index == 0
         )
         sealing.add(self.shared.listeners)
-        self._following = Following(seat, follower, self.host, throttling, self.shared, sealing)
+        told = self.host, throttling, self.shared, sealing
+        self._following = Following(seat, follower, *told, ReadRetries(log))
         self._bugs = self.shared.bugs
         barrier = Barrier(self.host, self.exchanges, self._bugs)
         self._completions = Completions(

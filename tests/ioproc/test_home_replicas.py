@@ -11,6 +11,7 @@ from appliance.ioproc.following import Following
 from appliance.metadata.changes import BrokerChanged, PartitionChanged
 from appliance.metadata.parts import PartitionImage
 from appliance.ring import partition_table as columns
+from appliance.shell.read_retries import ReadRetries
 
 
 @pytest.fixture
@@ -142,7 +143,9 @@ def test_metadata_is_not_replayed_before_all_of_its_roles_are_told(cluster, monk
     follower.go_on = replay
     unlimited = SimpleNamespace(follow=lambda image, changes: None)
     bills = SimpleNamespace(follow=lambda quotas: None)
-    following = Following(seat, follower, life.home, (), unlimited, bills, lambda: 0)
+    following = Following(
+        seat, follower, life.home, (), unlimited, bills, lambda: 0, ReadRetries(None)
+    )
     topic.partitions[:] = [many(index, leader=1, epoch=5) for index in range(3)]
     steps = []
     while not following.go_on():

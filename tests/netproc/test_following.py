@@ -9,6 +9,7 @@ from appliance.config.broker import BrokerConfig
 from appliance.handlers.nodes import STILL_TOLD_NS, just_left
 from appliance.metadata.image import TOPIC, MetadataImage
 from appliance.netproc.following import Following
+from appliance.shell.read_retries import ReadRetries
 from appliance.wire import kraft_records as kraft
 
 pytestmark = pytest.mark.interpreted("what stands behind it is not of the compiled classes")
@@ -41,6 +42,7 @@ class World:
             SimpleNamespace(configure=lambda *_: None),
             SimpleNamespace(committed=[1], applied=0, limits=SimpleNamespace(set=lambda *_: None)),
             SimpleNamespace(follow=lambda *_: None),
+            ReadRetries(None),
         )
 
     def commit(self, record):
