@@ -25,6 +25,7 @@ PROOFS = (
     "differential/test_same_answers.py",
     "differential/tools/test_tools.py",
     "faults/test_failing_disk.py",
+    "faults/test_system_calls.py",
     "spark/test_spark_demo_jobs.py",
     "spark/test_spark_exactly_once.py",
     "systemd/test_booted_units.py",
