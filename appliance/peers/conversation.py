@@ -79,7 +79,8 @@ class _Sent(NamedTuple):
 
 class Conversation:
     """waiting: how many requests are not sent yet. in_flight: how many are not answered.
-    versions: what the other side serves, by API key; empty until it said so."""
+    versions: what the other side serves, by API key; empty until it said so. heard: a request of
+    this connection was answered, ApiVersions aside."""
 
     def __init__(self, client_id: str, software: str, limit: int = IN_FLIGHT) -> None:
         assert limit > 0
@@ -90,6 +91,7 @@ class Conversation:
         self._flight: deque[_Sent] = deque()
         self._correlation_id = 0
         self.versions: dict[int, range] = {}
+        self.heard = False
         self._buffer = memoryview(bytearray(_FIRST_BUFFER))
         self._begin = self._end = 0  # of what came and is not taken yet
         self._out: list[bytes] = []
@@ -135,6 +137,7 @@ class Conversation:
         """A new connection is there; until_ms: for the answer to ApiVersions."""
         assert not self._flight and not self.versions
         self._opened += 1
+        self.heard = False
         self._begin = self._end = 0
         values = {
             "client_software_name": self._software,
@@ -260,6 +263,7 @@ class Conversation:
             if ask.api_key != API_VERSIONS:
                 ask.done(PeerError(CORRUPT_MESSAGE, str(cause)))
             raise MalformedRequest(str(cause)) from cause
+        self.heard = self.heard or ask.api_key != API_VERSIONS
         ask.done(answer)
 
     def _learn(self, answer: Any) -> None:

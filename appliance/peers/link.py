@@ -1,7 +1,8 @@
 """The socket of a conversation with another node, in the epoll loop of whoever talks.
 
-It connects when there is something to ask, and again after a pause when that failed: 50 ms, twice
-as long each time, a second at most, with the next address of a name that has several. Names are
+It connects when there is something to ask, and again after a pause when that failed or nothing was
+answered: 50 ms, twice as long each time, a second at most, with the next address of a name that has
+several. Names are
 looked up on a thread, addresses at once. Nothing here waits.
 
 A host that is not heard any more closes nothing: the kernel asks it each second, and gives the
@@ -328,13 +329,14 @@ class Link:
                 return
             if not count:
                 self._lost("it was closed")
-            elif talk.versions:
+            elif talk.heard:
                 self._pauses = 0
             again = carrier.buffered
 
     def _lost(self, why: str) -> None:
-        """Waits before a reconnect if the connection ended before the versions were known."""
-        self._hang_up(why, failed=not self._talk.versions)
+        """Waits before a reconnect if no request was answered. ApiVersions does not count: a node
+        that closes right behind it would be connected to without a pause."""
+        self._hang_up(why, failed=not self._talk.heard)
 
 
 class _Lookup(Thread):

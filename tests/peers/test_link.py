@@ -124,6 +124,21 @@ def test_it_pauses_between_tries_and_longer_each_time(turns):
     assert waits[1] > 0 and waits[2] > waits[1]
 
 
+def test_it_pauses_longer_each_time_where_nothing_but_versions_is_answered(turns, server):
+    link = link_to(turns, server.getsockname()[1], clock=(clock := Ahead()))
+    heard, waits = [], []
+    link.ask(METADATA, 12, ASK, heard.append, 10_000)
+    link.turn()
+    for number in range(4):
+        greeted(turns, link, server, lambda: link).sock.close()
+        turns.until(link, lambda: len(heard) > number)  # noqa: B023
+        link.ask(METADATA, 12, ASK, heard.append, 10_000)
+        waits.append(link.turn())
+        clock.ahead_ns += 2_000_000_000
+    assert 0 < waits[0] < waits[1] < waits[2] < waits[3] <= 1000
+    link.close()
+
+
 def test_the_next_address_of_a_name_is_tried(turns, server, monkeypatch):
     port = server.getsockname()[1]
     found = [
