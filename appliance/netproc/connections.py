@@ -6,6 +6,7 @@ Called by the listeners and, once in a turn, by the server.
 from typing import Final
 
 from appliance.base.addresses import plain_address
+from appliance.base.caller import Principal
 from appliance.config.broker import BrokerConfig
 from appliance.netproc.arrivals import Arrivals, Door
 from appliance.netproc.connection import Connection
@@ -67,6 +68,7 @@ class Connections:
         self._shared.limits.admit_again(address)
         transport = Plain(guest.sock)
         one = Connection(self._shared, self._receiver, transport, address, guest.listener)
+        one.principal = Principal(*guest.principal)
         if guest.software is not None:
             one.software = guest.software
             self._shared.clients.software(one.row, *guest.software)

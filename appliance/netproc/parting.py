@@ -10,7 +10,7 @@ connects again.
 
 import os
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from appliance.handlers.exchange import Exchange, Handler
@@ -32,11 +32,19 @@ ANSWERS_NS: Final = 1_000_000_000
 
 class Parting(HandoverTarget[Connection]):
     """over: a socket to the supervisor. doorbell: wakes it. handed: connections that went over;
-    lost: those that could not, which are closed. serves: by listener, where it is another appliance
-    that goes on with them, and nothing is waited for."""
+    lost: those that could not, which are closed. protocol: of a listener, by its number. serves: by
+    listener, where it is another appliance that goes on with them, and nothing is waited for."""
 
-    def __init__(self, over: socket.socket, doorbell: int, log: Log, now_ns: int) -> None:
+    def __init__(
+        self,
+        over: socket.socket,
+        doorbell: int,
+        protocol: Callable[[int], str],
+        log: Log,
+        now_ns: int,
+    ) -> None:
         self._over = over
+        self._protocol = protocol
         self._doorbell = doorbell
         self._log = log
         self._latest_ns = now_ns + LONGEST_NS
@@ -76,6 +84,8 @@ class Parting(HandoverTarget[Connection]):
             *habits.remembered(),
             connection.framing.received(),
             self.serves[connection.listener] if self.serves else "",
+            self._protocol(connection.listener),
+            (connection.principal.type, connection.principal.name),
         )
         try:
             if not handing.send(self._over, guest):

@@ -25,11 +25,21 @@ class Sealing:
         self, config: Callable[[], BrokerConfig], log: Log, clock: Clock, tells: bool
     ) -> None:
         self._log = log
+        self._config = config
+        self._protocols: dict[str, str] = {}
         self._certificates = Certificates(config, (), log, clock, tells=tells)
 
     def add(self, names: Iterable[str]) -> None:
         """These listeners are there, too."""
+        names = list(names)
+        configured = self._config().protocols()
+        for name in names:
+            self._protocols.setdefault(name, configured.get(name, "PLAINTEXT"))
         self._certificates.add(names)
+
+    def protocol(self, listener: str) -> str:
+        """Returns the protocol that this process speaks there, whatever the settings say by now."""
+        return self._protocols[listener]
 
     def transport(self, sock: socket.socket, listener: str, address: str) -> Transport | None:
         """For a connection that was accepted there; None: it is closed, nobody can be served."""

@@ -186,7 +186,8 @@ class Server:
             return
         if self._parting is None:
             now_ns = self.shared.now_ns
-            self._parting = Parting(seat.news, seat.supervisor_doorbell, self._log, now_ns)
+            bell = seat.supervisor_doorbell
+            self._parting = Parting(seat.news, bell, self._protocol, self._log, now_ns)
         if for_good:
             self._parting.serves = [serves(handlers) for handlers in self._handlers]
 
@@ -197,9 +198,15 @@ class Server:
 
     def adopt(self, guests: Sequence[Guest]) -> None:
         """Go on with the connections of the process that was here before. Who was told by another
-        version that something is served which is not here would ask for that: it is hung up on."""
-        hung_up = 0
+        version that something is served which is not here would ask for that: it is hung up on.
+        So is whoever came by a listener that has another protocol now: it has proved too little,
+        or speaks what is not understood."""
+        hung_up = changed = 0
         for guest in guests:
+            if guest.protocol != self._protocol(guest.listener):
+                guest.close()
+                changed += 1
+                continue
             if guest.serves and not covers(self._handlers[guest.listener], guest.serves):
                 guest.close()
                 hung_up += 1
@@ -213,6 +220,12 @@ class Server:
         if hung_up:
             why = "the version before serves APIs that this one does not"
             self._log.event(INFO, "connections-hung-up", connections=hung_up, why=why)
+        if changed:
+            why = "their listener has another protocol now (listener.security.protocol.map)"
+            self._log.event(INFO, "connections-hung-up", connections=changed, why=why)
+
+    def _protocol(self, listener: int) -> str:
+        return self.sealing.protocol(self.shared.listeners[listener])
 
     def peers_changed(self, peers: list[Peer]) -> None:
         """What was asked of these processes is lost: their requests fail with retriable errors."""

@@ -19,9 +19,11 @@ PART: Final = signal.SIGUSR1
 """Asks a network process to end and to leave its connections to a successor."""
 LEAVE: Final = signal.SIGUSR2
 """The same at the end of the whole appliance: the successor is another appliance's."""
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Raise it when something else is told of a guest than before, or it means something else: another
 version hangs up on those whom it would misunderstand."""
+_BEFORE: Final = 1
+"""The format that is understood, too: its guests were all anonymous and came by plaintext."""
 _WORD: Final = b"guest"
 _NAME: Final = "penstock-guest"
 _DESCRIPTORS: Final = 2
@@ -33,7 +35,8 @@ class Guest:
     software: name and version, once they were told. client_id: of its last request. muted_until_ns:
     it is over a quota, by the monotonic clock; 0: it is not. roles, asked, gone: its habits.
     received: bytes that have arrived and are no part of an answered request. serves: APIs and
-    versions that it was told to be served, "" where that cannot have changed."""
+    versions that it was told to be served, "" where that cannot have changed. protocol: its
+    listener's (listener.security.protocol.map). principal: (type, name), proved by it."""
 
     sock: socket.socket
     address: str
@@ -46,6 +49,8 @@ class Guest:
     gone: Sequence[str] = ()
     received: bytes = field(default=b"", repr=False)
     serves: str = ""
+    protocol: str = "PLAINTEXT"
+    principal: tuple[str, str] = ("User", "ANONYMOUS")
 
     def close(self) -> None:
         """This process's hold of it; the client notices when nobody else has one."""
@@ -100,11 +105,15 @@ def _fields(guest: Guest) -> dict[str, Any]:
         "asked": list(guest.asked),
         "gone": list(guest.gone),
         "serves": guest.serves,
+        "protocol": guest.protocol,
+        "principal": guest.principal,
     }
 
 
 def _guest(sock: socket.socket, fields: dict[str, Any], received: bytes) -> Guest:
     client_id, software = fields.pop("client_id"), fields.pop("software")
+    if (principal := fields.pop("principal", None)) is not None:
+        fields["principal"] = (principal[0], principal[1])
     return Guest(
         sock,
         **fields,
@@ -133,7 +142,8 @@ def unpack(file: int, names: Sequence[str]) -> list[Guest]:
     served, is hung up on."""
     with open(file, "rb") as whole:
         whole.seek(0)
-        known = json.loads(whole.readline()) == {"format": FORMAT}
+        head = json.loads(whole.readline())
+        known = head in [{"format": one} for one in (_BEFORE, FORMAT)]
         return [
             one
             for sock, fields, received in _packed(whole)

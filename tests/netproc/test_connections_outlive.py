@@ -18,6 +18,7 @@ from tests.broker_process import KAFKA, Broker
 from tests.console_process import typing
 from tests.differential.link import Link
 from tests.differential.plain import encode
+from tests.netproc.netproc_world import World
 
 IDLE = 30
 API_VERSIONS, METADATA = 18, 3
@@ -85,6 +86,7 @@ def pair():
 def guest(**changed):
     told = {"software": ("franz", "1.2"), "client_id": b"\xff\x00", "muted_until_ns": 7, "roles": 3}
     told |= {"asked": ["t"], "gone": ["u"], "serves": "0:3:13", "received": b"\n\x00half"}
+    told |= {"protocol": "SASL_PLAINTEXT", "principal": ("User", "ü")}
     return Guest(None, "10.0.0.7", 1, **told | changed)
 
 
@@ -114,6 +116,51 @@ def test_who_cannot_be_gone_on_with_is_hung_up_on(pair, monkeypatch, gone):
         monkeypatch.setattr(handing, "FORMAT", handing.FORMAT + 1)
     assert handing.unpack(file, NAMES[:1] if gone == "listener" else NAMES) == []
     assert is_over()
+
+
+def test_who_came_from_a_version_that_told_less_is_anonymous_and_plain(pair, monkeypatch):
+    fd, _ = pair
+    with monkeypatch.context() as patch:
+        patch.setattr(handing, "FORMAT", 1)
+        fields = handing._fields
+        newer = ("protocol", "principal")
+        patch.setattr(
+            handing,
+            "_fields",
+            lambda one: {key: value for key, value in fields(one).items() if key not in newer},
+        )
+        file = handing.pack([(fd, guest())], NAMES)
+    (found,) = handing.unpack(file, NAMES)
+    with found.sock:
+        assert (found.protocol, found.principal) == ("PLAINTEXT", ("User", "ANONYMOUS"))
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "stays"),
+    [
+        ("PLAINTEXT", "PLAINTEXT", True),
+        ("PLAINTEXT", "SSL", False),
+        ("PLAINTEXT", "SASL_PLAINTEXT", False),
+        ("SASL_PLAINTEXT", "PLAINTEXT", False),
+        ("SASL_PLAINTEXT", "SASL_PLAINTEXT", True),
+    ],
+)
+def test_nobody_stays_in_a_listener_that_has_another_protocol(
+    tmp_path, pair, monkeypatch, before, now, stays
+):
+    fd, is_over = pair
+    world = World(tmp_path)
+    try:
+        monkeypatch.setitem(world.server.sealing._protocols, "PLAINTEXT", now)
+        sock = socket.socket(fileno=fd)
+        sock.setblocking(False)
+        who = ("User", "alice")
+        world.server.adopt([Guest(sock, "10.0.0.7", 0, protocol=before, principal=who)])
+        assert is_over() is not stays
+        found = [one.principal for one in world.server.shared.open.values()]
+        assert found == ([who] if stays else [])
+    finally:
+        world.close()
 
 
 @pytest.mark.parametrize(

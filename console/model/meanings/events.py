@@ -34,7 +34,7 @@ EVENTS: Final[dict[str, str]] = {
     "connection-refused": "A connection was refused for a limit: max.connections, or max.connections.per.ip and its overrides.",
     "connection-throttled": "An address opens connections faster than its quota (connection_creation_rate) allows: this one is hung up on after the pause that is told.",
     "connections-handed-over": "A network process was restarted as planned (penstock debug restart): so many clients stayed connected, so many did not.",
-    "connections-hung-up": "Connections that an appliance of another version had left to this one were closed: it had told them of APIs that are not served here. Their clients connect again.",
+    "connections-hung-up": "Connections that an appliance of another version had left to this one were closed: it had told them of APIs that are not served here, or their listener has another protocol now. Their clients connect again.",
     "disk-full": "A change of the metadata was refused because the disk is full. Make room.",
     "disk-has-room": "There is room again: records are taken.",
     "disk-nearly-full": "Less is free than penstock.disk.free.min.bytes, or 1 % of the disk: records are refused until there is twice as much.",
