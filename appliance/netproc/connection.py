@@ -48,11 +48,13 @@ class Connection:
     number of that by which it came. row: where others see it. software: name and version, by
     ApiVersions. principal: proved. rights: of principal and client_id, as in the last request; the
     intake's. kept: messages that no ring has taken; forwarded: those control has not answered; the
-    outbox's. moved_ns: when bytes last came. pace: of the frame that arrives; the sweep's."""
+    outbox's. since_ns: when it came; moved_ns: when bytes last did. pace: of the frame that
+    arrives; the sweep's."""
 
     __slots__ = (
         "_blocked",
         "_ended",
+        "_greeting",
         "_pause_until_ns",
         "_receiver",
         "_shared",
@@ -75,6 +77,7 @@ class Connection:
         "rights",
         "row",
         "sending",
+        "since_ns",
         "software",
         "state",
         "transport",
@@ -111,7 +114,8 @@ class Connection:
         self.mask = READ  # what the loop watches for; written by `_watch` alone
         self._blocked = False  # the transport took less than there is to send
         self._ended = False  # its client sends nothing more, seen while it was not read
-        self.moved_ns = shared.now_ns
+        self._greeting = False  # its handshake is counted among those under way
+        self.since_ns = self.moved_ns = shared.now_ns
         self.pace: FramePace | None = None
         self._pause_until_ns = 0
         shared.loop.register(transport.fd, READ, self)  # may fail: nothing knows of it yet
@@ -119,7 +123,7 @@ class Connection:
             address, shared.listeners[listener], shared.now_ns // _MS_NS
         )
         shared.open[transport.fd] = self
-        self._agree()
+        self._begin()
 
     @property
     def pause_until_ns(self) -> int:
@@ -256,6 +260,7 @@ class Connection:
         shared.starving.pop(self, None)
         shared.leave_line(self)
         shared.cold.pop(self, None)
+        self._end_handshake()
         shared.limits.release(self.address)
         sending.publish_counts(shared.clients, self.row, shared.now_ns)
         shared.clients.release(self.row)
@@ -268,6 +273,25 @@ class Connection:
 
     # The transport --------------------------------------------------------------------------------
 
+    def _begin(self) -> None:
+        """Its first round of a handshake counts as the others do, where there is one."""
+        shared = self._shared
+        if self.transport.stays:
+            if not shared.limits.begin_handshake(self.address):
+                self.complain("connection-refused", "too many handshakes of it are under way")
+                self.close()
+                return
+            self._greeting = True
+            shared.handshakes += 1
+            if shared.handshakes > MOST_HANDSHAKES:
+                return  # the loop tells of its first bytes
+        self._agree()
+
+    def _end_handshake(self) -> None:
+        if self._greeting:
+            self._greeting = False
+            self._shared.limits.end_handshake(self.address)
+
     def _agree(self) -> None:
         """Go on with the transport's conversation before the first request."""
         try:
@@ -279,6 +303,7 @@ class Connection:
             return
         self.moved_ns = self._shared.now_ns
         if agreed:
+            self._end_handshake()
             self.state = move(self.state, states.AGREED)
             if self.transport.buffered:
                 self._shared.starving[self] = None  # the socket may say nothing more

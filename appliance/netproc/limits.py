@@ -1,9 +1,22 @@
 """How many connections there may be, in all and per address (max.connections,
-max.connections.per.ip), and how many the limit of open files has room for."""
+max.connections.per.ip), and how many the limit of open files has room for.
+
+Without a limit of its own no address can take the last of that room: it may have three times as
+many connections as there is room left for. So one address gets three quarters at most, two get
+three sevenths each, and another one always finds room. Handshakes under way are bounded by address,
+too, because each holds memory of OpenSSL's.
+"""
 
 from collections import Counter
+from typing import Final
 
 from appliance.netproc.admission import AddressShare
+
+_SHARE: Final = 3
+"""Connections of one address for each one that there is room for."""
+_HANDSHAKES: Final = 1024
+"""Of one address under way; each costs some 45 KB."""
+_LEAST_HANDSHAKES: Final = 16
 
 
 class ConnectionLimits:
@@ -15,6 +28,7 @@ class ConnectionLimits:
         self._total = self._per_address = 0
         self._overrides: dict[str, int] = {}
         self._open: Counter[str] = Counter()
+        self._handshakes: Counter[str] = Counter()
         self._count = 0
         self._shares: dict[str, AddressShare] = {}
 
@@ -45,7 +59,15 @@ class ConnectionLimits:
                 f"{self._count} connections are open, the share of this process's limit of"
                 f" {self.files} open files: raise it (LimitNOFILE, ulimit -n)"
             )
-        self._open[address] += 1
+        opened = self._open[address]
+        left = self.room - self._count - held
+        if opened >= _SHARE * left and address not in self._overrides:
+            return (
+                f"{opened} connections of {address} are open, and {left} are left to all others by"
+                f" this process's limit of {self.files} open files: raise it (LimitNOFILE,"
+                " ulimit -n) or say in max.connections.per.ip.overrides how many it may have"
+            )
+        self._open[address] = opened + 1
         self._count += 1
         return None
 
@@ -53,6 +75,20 @@ class ConnectionLimits:
         """Count one that was admitted by another process, whatever the limits are."""
         self._open[address] += 1
         self._count += 1
+
+    def begin_handshake(self, address: str) -> bool:
+        """Count a handshake of `address`; False: too many are under way."""
+        most = max(_LEAST_HANDSHAKES, min(_HANDSHAKES, self.room // 8))
+        if self._handshakes[address] >= most:
+            return False
+        self._handshakes[address] += 1
+        return True
+
+    def end_handshake(self, address: str) -> None:
+        """One that `begin_handshake` has counted came to an end, whichever."""
+        self._handshakes[address] -= 1
+        if not self._handshakes[address]:
+            del self._handshakes[address]
 
     def share(self, address: str) -> AddressShare:
         """The bytes of the arena that open connections of `address` hold."""

@@ -11,6 +11,8 @@ from appliance.netproc.connections_state import ConnectionsState
 from appliance.netproc.pace import FramePace
 from appliance.netproc.states import HANDSHAKE, MUTED, OPEN
 
+HANDSHAKE_NS: Final = 10_000_000_000
+"""How long a handshake may take in all, however often something moves."""
 _QUIET_NS: Final = 1_000_000_000
 _SECOND_NS: Final = 1_000_000_000
 
@@ -43,7 +45,10 @@ class Sweeping:
         still = now_ns - max(connection.moved_ns, sending.moved_ns)
         unfinished = framing.unfinished()
         half = connection.state == HANDSHAKE or connection.transport.wants != 0 or unfinished != 0
-        if (half or sending.out) and not sending.queue and still > self._patience_ns:
+        if connection.state == HANDSHAKE and now_ns - connection.since_ns > HANDSHAKE_NS:
+            connection.complain("no-progress", f"no handshake in {HANDSHAKE_NS // 10**9} s")
+            connection.close()
+        elif (half or sending.out) and not sending.queue and still > self._patience_ns:
             connection.complain("no-progress", f"nothing moved for {still // 10**6} ms")
             connection.close()
         elif unfinished and self._is_too_slow(connection, now_ns, unfinished):

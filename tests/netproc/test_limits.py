@@ -24,3 +24,32 @@ def test_new_limits_leave_open_connections_alone():
     limits.set(2, 2, {})
     assert limits.count == 4
     assert limits.admit("10.0.0.2") is not None
+
+
+def test_one_address_leaves_room_for_others_and_two_leave_some_too():
+    limits = ConnectionLimits()
+    limits.set(10**6, 10**6, {"10.0.0.9": 10**6})
+    limits.room = 100
+    assert _fill(limits, "10.0.0.1") == 75
+    assert "max.connections.per.ip.overrides" in (limits.admit("10.0.0.1") or "")
+    assert _fill(limits, "10.0.0.2") == 19
+    assert limits.admit("10.0.0.3") is None
+    assert _fill(limits, "10.0.0.9") == 5, "what an administrator allows has the rest"
+    assert "open files" in (limits.admit("10.0.0.3") or "")
+
+
+def _fill(limits, address):
+    """How many connections it gets."""
+    count = 0
+    while limits.admit(address) is None:
+        count += 1
+    return count
+
+
+def test_handshakes_under_way_are_bounded_by_address():
+    limits = ConnectionLimits()
+    limits.room = 800
+    assert [limits.begin_handshake("10.0.0.1") for _ in range(101)] == [True] * 100 + [False]
+    assert limits.begin_handshake("10.0.0.2")
+    limits.end_handshake("10.0.0.1")
+    assert limits.begin_handshake("10.0.0.1")

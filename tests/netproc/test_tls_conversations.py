@@ -110,6 +110,43 @@ def test_many_handshakes_at_once_keep_nobody_waiting(world, tmp_path):
     assert max(after - before for before, after in pairwise(steps)) == MOST_HANDSHAKES
 
 
+def test_first_rounds_of_handshakes_count_too(world, tmp_path, monkeypatch):
+    serves = server_context(certificate(tmp_path, "here"))
+    agree, rounds = Tls.agree, []
+    monkeypatch.setattr(Tls, "agree", lambda one: rounds.append(one) or agree(one))
+    many = [Door(world, serves) for _ in range(3 * MOST_HANDSHAKES)]
+    assert len(rounds) == MOST_HANDSHAKES
+    assert all(one.connection.state == HANDSHAKE for one in many)
+
+
+def test_a_handshake_has_ten_seconds_whatever_moves(world, tmp_path):
+    file = certificate(tmp_path, "here")
+    slow = Sealed(world, server_context(file), client_context(file), 1)
+    turns = 0
+    while slow.connection.state == HANDSHAKE:
+        slow.sock.work()
+        world.turn(ms=1000)
+        turns += 1
+        assert turns < 20
+    assert turns > 9 and slow.connection.state == CLOSED
+    assert not world.server.shared.limits._handshakes
+
+
+def test_an_address_has_so_many_handshakes_under_way(world, tmp_path, monkeypatch):
+    serves = server_context(certificate(tmp_path, "here"))
+    monkeypatch.setattr("appliance.netproc.limits._HANDSHAKES", 20)
+    many = [Door(world, serves) for _ in range(20)]
+    world.clients.append(Client(world, "one more"))
+    taken, _ = world.door.accept()
+    taken.setblocking(False)
+    assert world.server.connections.admit(
+        Tls(taken, serves), "127.0.0.1", world.server.listeners[0]
+    )
+    assert len(world.server.shared.open) == 20
+    many[0].connection.close()
+    assert Door(world, serves).connection.state == HANDSHAKE
+
+
 def test_a_certificate_is_seen(world, tmp_path):
     here, there = (certificate(tmp_path, name) for name in ("here", "there"))
     client = Sealed(world, server_context(here, trusts=there), client_context(here, shows=there))
