@@ -1,10 +1,13 @@
 """`penstock console --web`: the same console in a browser of this host.
 
-Only the loopback address is listened to, and only who has the token of the printed address is
-answered: other users of the host, and pages of other sites, have not.
+Only the loopback address is listened to, and only a browser with the token of the printed address
+is answered: other users of the host have not got it. The token leaves the address bar for a cookie.
+Requests of other sites' pages are refused by Origin, names that lead here by Host, and the page
+loads nothing from elsewhere (Content-Security-Policy).
 """
 
 import os
+import re
 import secrets
 import shlex
 import socket
@@ -22,6 +25,11 @@ from penstock.local import OURSELVES
 
 _HOST: Final = "127.0.0.1"
 _COOKIE: Final = "penstock-console"
+_FONT: Final = "static/fonts/RobotoMono-VariableFont_wght.ttf"
+"""Comes with textual-serve, whose page asks another site for it."""
+_FONT_OF_OTHERS: Final = re.compile(r'<link[^>]*href="https?://[^>]*>')
+_OWN_FONT: Final = f"""<style>@font-face {{
+  font-family: "Roboto Mono"; font-weight: 100 700; src: url("/{_FONT}"); }}</style>"""
 _BACKSLASH: Final = "\\"
 _NEW_LINE: Final = _BACKSLASH + "n"  # of a certificate as PEM
 
@@ -71,19 +79,52 @@ def _properties(link: Link) -> Iterator[str]:
         yield file.name
 
 
+def _is_same(shown: str, wanted: str) -> bool:
+    """In a time that does not tell how much of it is right."""
+    return secrets.compare_digest(shown.encode(), wanted.encode())
+
+
+def _headers(here: str) -> dict[str, str]:
+    """Of every page. The script in the page itself is textual-serve's."""
+    return {
+        "Content-Security-Policy": "default-src 'none'; script-src 'self' 'unsafe-inline'; "
+        "style-src 'self' 'unsafe-inline'; font-src 'self'; img-src 'self' data:; "
+        f"connect-src 'self' ws://{here}; base-uri 'none'; form-action 'none'; "
+        "frame-ancestors 'none'",
+        "Referrer-Policy": "no-referrer",
+        "X-Content-Type-Options": "nosniff",
+        "X-Frame-Options": "DENY",
+        "Cache-Control": "no-store",
+    }
+
+
 def _run(command: str, door: socket.socket, token: str, ready: Callable[[str], None]) -> None:
-    """textual-serve's pages behind a guard, which answers only who has the token: in the address
-    once, then in a cookie that no other site may send."""
+    """textual-serve's pages behind a guard, which answers only requests with the token: in the
+    address, which gives a cookie, or that cookie, which no other site may send."""
     from aiohttp import web
     from textual_serve.server import Server
 
+    here = f"{_HOST}:{door.getsockname()[1]}"
+    session = secrets.token_urlsafe(16)
+    headers = _headers(here)
+
     async def guard(request: web.Request, handler: Any) -> web.StreamResponse:
-        shown = request.query.get("token") or request.cookies.get(_COOKIE) or ""
-        if not secrets.compare_digest(shown.encode(), token.encode()):
+        if (
+            request.host != here
+            or request.headers.get("Origin", f"http://{here}") != f"http://{here}"
+        ):
+            raise web.HTTPForbidden(text=f"this is http://{here} for its own pages alone")
+        if _is_same(request.query.get("token", ""), token):
+            entered = web.HTTPSeeOther("/", headers=headers)
+            entered.set_cookie(_COOKIE, session, httponly=True, samesite="Strict")
+            return entered
+        if not _is_same(request.cookies.get(_COOKIE, ""), session):
             raise web.HTTPForbidden(text="open the address that penstock console --web has printed")
         response: web.StreamResponse = await handler(request)
         if not response.prepared:
-            response.set_cookie(_COOKIE, token, httponly=True, samesite="Strict")
+            response.headers.update(headers)
+            if isinstance(response, web.Response) and response.content_type == "text/html":
+                response.text = _FONT_OF_OTHERS.sub(_OWN_FONT, response.text or "")
         return response
 
     class Guarded(Server):  # type: ignore[misc]

@@ -122,8 +122,24 @@ def test_in_a_browser_it_answers_who_has_the_token(alone):
             jar = aiohttp.CookieJar(unsafe=True)  # for an address in digits
             async with aiohttp.ClientSession(cookie_jar=jar) as browser:
                 async with browser.get(address) as page:
-                    assert page.status == 200
-                    assert "penstock console" in await page.text()
+                    assert page.status == 200 and "token" not in str(page.url)
+                    assert "default-src 'none'" in page.headers["Content-Security-Policy"]
+                    shown = await page.text()
+                assert "penstock console" in shown and "googleapis" not in shown
+                async with browser.get(
+                    plain + "static/fonts/RobotoMono-VariableFont_wght.ttf"
+                ) as font:
+                    assert font.status == 200
+                port = plain.rpartition(":")[2].strip("/")
+                for strange in (
+                    {"Origin": "http://example.org"},
+                    {"Origin": "null"},
+                    {"Origin": f"http://localhost:{port}"},
+                    {"Host": f"example.org:{port}"},
+                ):
+                    for path in ("", "ws", address.removeprefix(plain)):
+                        async with browser.get(plain + path, headers=strange) as refused:
+                            assert refused.status == 403, (strange, path)
                 said = b""
                 async with browser.ws_connect(f"{plain}ws?width=80&height=24") as channel:
                     while b"READ-ONLY" not in said:
