@@ -85,7 +85,7 @@ def _is_same(shown: str, wanted: str) -> bool:
 
 
 def _headers(here: str) -> dict[str, str]:
-    """Of every page. The script in the page itself is textual-serve's."""
+    """Returns the headers of every page. The script in the page itself is textual-serve's."""
     return {
         "Content-Security-Policy": "default-src 'none'; script-src 'self' 'unsafe-inline'; "
         "style-src 'self' 'unsafe-inline'; font-src 'self'; img-src 'self' data:; "

@@ -102,8 +102,8 @@ def typist(tmp_path_factory):
     return one
 
 
-START = block("properties", "ssl.keystore.location=/etc/penstock")
-MUTUAL = block("properties", "ssl.client.auth")
+START = block("properties", ":9093\nssl.keystore.location=/etc/penstock")
+MUTUAL = block("properties", "/ca.pem\nssl.client.auth")
 
 
 def test_keys_are_for_nobody_else(typist):
