@@ -58,7 +58,7 @@ HOT = {
     ],
     "logstore": [
         "log", "active", "segments", "segment", "indexes", "lookup", "producer_state", "epochs",
-        "flush", "lone_end", "journal",
+        "flush", "fast_sync", "journal",
     ],
 }  # fmt: skip
 

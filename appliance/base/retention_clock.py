@@ -14,7 +14,7 @@ a clock that is set right."""
 DOUBTED_NS: Final = 3_600_000_000_000
 
 
-class BelievedTime:
+class RetentionClock:
     """jumped_ms: how far ahead the clock is of what is believed, 0 mostly. Invariant: what is
     believed is never ahead of the clock."""
 

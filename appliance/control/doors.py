@@ -12,7 +12,7 @@ from appliance.base.disk import Disk
 from appliance.base.errors import ConfigError, DiskFull
 from appliance.config import kept_listeners
 from appliance.config.broker import BrokerConfig
-from appliance.control.showing import Showing
+from appliance.control.tls_validation import ListenerTlsCheck
 from appliance.metadata.changes import Change, ConfigChanged
 from appliance.metadata.image import BROKER, MetadataImage
 from appliance.shell import binding
@@ -36,7 +36,7 @@ class Doors:
         self._name = str(config.int("node.id"))
         self._kept: Mapping[str, str] = kept_listeners.read(disk, folder)
         self._looked = False
-        self._showing = Showing(config)
+        self._showing = ListenerTlsCheck(config)
         self.anew = False
 
     def look(self, changes: Iterable[Change], image: MetadataImage) -> None:

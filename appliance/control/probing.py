@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from appliance.base.errors import NONE, UNKNOWN_SERVER_ERROR, PeerError
-from appliance.control.quorum_ways import Place, Way
+from appliance.control.quorum_connections import Place, Way
 from appliance.control.waiting import Decision
 from appliance.handlers.admin import AdminContext
 from appliance.handlers.electing import Probed

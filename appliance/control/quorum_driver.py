@@ -28,9 +28,9 @@ from appliance.control import quorum_wire as wire
 from appliance.control.commit_times import CommitTimes
 from appliance.control.making_way import MakingWay
 from appliance.control.metadata_quorum import MetadataQuorum
+from appliance.control.quorum_connections import Connect, Everybody
 from appliance.control.quorum_served import Served
 from appliance.control.quorum_snapshots import BeginAgain, Download, install
-from appliance.control.quorum_ways import Connect, Everybody
 from appliance.handlers.admin import Quorum
 from appliance.handlers.admin import Replica as Described
 from appliance.metadata.checkpoint import CheckpointBroken

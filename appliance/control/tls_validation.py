@@ -15,7 +15,7 @@ from appliance.metadata.effective import broker_config
 from appliance.metadata.image import MetadataImage
 
 
-class Showing:
+class ListenerTlsCheck:
     """The TLS validation of this node."""
 
     __slots__ = ("_certificates", "_config", "_image")

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from appliance.base.errors import DiskFull, PeerError
 from appliance.control.metadata_quorum import MetadataQuorum
+from appliance.control.no_voters_warning import Unvoted
 from appliance.control.quorum_driver import QuorumDriver
-from appliance.control.unvoted import Unvoted
 from appliance.handlers.electing import Electing
 from appliance.quorum.voters import STATIC, Electorate, Endpoint, Voter
 from appliance.shell.log import Log

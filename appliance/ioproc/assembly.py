@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from appliance.authorization.rights import Callers
-from appliance.base.believed import BelievedTime
 from appliance.base.clock import OsClock
 from appliance.base.disk import Disk
 from appliance.base.errors import StorageFailed
 from appliance.base.ids import TRANSACTIONS_TOPIC
 from appliance.base.level import LevelTime
+from appliance.base.retention_clock import RetentionClock
 from appliance.base.space import KEEP_FREE_PERCENT, SpaceGuard
 from appliance.config import between_nodes
 from appliance.coordinators.kinds import KINDS
@@ -132,7 +132,7 @@ class Assembly:
         self._follower = Follower(disk, seat.data_dir, seat.partitions)
         self._throttling = Throttling(seat.config, seat.index, seat.ioprocs)
         self._ids = ProducerIds(self._ask_ids)
-        self._time = BelievedTime(doubts=not clock.is_turned)
+        self._time = RetentionClock(doubts=not clock.is_turned)
         self._level = LevelTime()
         self._level.look(clock.monotonic_ns(), clock.wall_ms())
         self._writers = {index: links.writer(NETPROC, index) for index in range(seat.netprocs)}

@@ -13,8 +13,8 @@ from time import monotonic_ns
 from typing import Final
 
 from appliance.base import reserve
-from appliance.base.believed import BelievedTime
 from appliance.base.errors import DiskFull, StorageFailed
+from appliance.base.retention_clock import RetentionClock
 from appliance.config.broker import BrokerConfig
 from appliance.ioproc import checkpoints
 from appliance.ioproc.checkpoints import Offsets
@@ -50,7 +50,7 @@ class Housekeeping:
         ground: Ground,
         chores: Flusher,
         trims: Trims,
-        time: BelievedTime,
+        time: RetentionClock,
     ) -> None:
         self._disk, self._dirs, self._core, self._events = ground
         self._chores = chores

@@ -16,7 +16,7 @@ from appliance.base.errors import StorageFailed
 from appliance.ioproc.journaling import Journals
 from appliance.ioproc.partition import Partition
 from appliance.ioproc.watches import Watches
-from appliance.logstore import lone_end
+from appliance.logstore import fast_sync
 from appliance.shell.flusher import Done, Tag, Threads, run
 
 QUICK_SYNC_NS: Final = 1_000_000
@@ -173,8 +173,8 @@ class Syncing:
             and not self._pending()
         ):
             partition = wanted[0]
-            if lone_end.is_all(partition.log):
-                here = partial(lone_end.sync, partition.log)
+            if fast_sync.is_all(partition.log):
+                here = partial(fast_sync.sync, partition.log)
                 return [self._end(run((partition, None, False), here))]
             return [self._end(run(*_job(partition, background=False)))]
         journals = self._journals

@@ -44,9 +44,9 @@ from appliance.supervisor.pushing import push_target
 from appliance.supervisor.reloading import Read, Reloading, Take
 from appliance.supervisor.reporting import Reporting
 from appliance.supervisor.restart import RestartPolicy
-from appliance.supervisor.showing import Showing
 from appliance.supervisor.signals import WANTED, Wishes
 from appliance.supervisor.succession import SUCCEED, Succession, Successor, guests_of
+from appliance.supervisor.tls_validation import TlsValidation
 from appliance.wire.messages import limit_elements
 
 OnReady = Callable[[Sequence[str], float], None]
@@ -91,7 +91,7 @@ def run(
             layout = Layout.of(config)
             limit_elements(config.int("penstock.request.max.elements"))
         host.prepare(log)
-        showing = Showing(own, config, log)
+        showing = TlsValidation(own, config, log)
         listeners = Listeners(layout, passed(os.environ, os.getpid()))
         scrapers = None
         try:
@@ -227,7 +227,7 @@ class Supervisor:
         if target is not None:
             self._log.event(INFO, "metrics-pushed", to=target.url)
 
-    def reload_by(self, read: Read | None, own: object, showing: Showing) -> None:
+    def reload_by(self, read: Read | None, own: object, showing: TlsValidation) -> None:
         """SIGHUP means: read the settings again, where one can. own: as they were read."""
         if read is None:
             return

@@ -16,7 +16,7 @@ from appliance.ring.settings_area import MOST, SettingsArea
 from appliance.shell.log import ERROR, INFO, WARNING, Log
 from appliance.supervisor.fleet import Fleet
 from appliance.supervisor.reporting import Reporting
-from appliance.supervisor.showing import Showing
+from appliance.supervisor.tls_validation import TlsValidation
 
 Take = Callable[[], None]
 Prepare = Callable[[BrokerConfig, frozenset[str]], Take]
@@ -45,7 +45,7 @@ class Reloading:
         reporting: Reporting,
         log: Log,
         prepare: Prepare,
-        showing: Showing,
+        showing: TlsValidation,
     ) -> None:
         """prepare: whatever needs more than to be told. showing: certificates, which are read again
         even when no setting has changed."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from appliance.certificates.context import Certificate
 
 
-class Showing:
+class TlsValidation:
     """Validates the TLS certificates of one appliance's settings."""
 
     __slots__ = ("_checked", "_log", "_own")

@@ -1,12 +1,12 @@
 """A clock that jumps ahead makes nothing old before the jump has lasted for an hour."""
 
-from appliance.base.believed import DOUBTED_NS, SLACK_MS, BelievedTime
+from appliance.base.retention_clock import DOUBTED_NS, SLACK_MS, RetentionClock
 
 SECOND_NS, YEARS_MS = 1_000_000_000, 315_360_000_000
 
 
 def test_a_clock_that_goes_on_is_believed():
-    time = BelievedTime()
+    time = RetentionClock()
     for second in range(10):
         assert time.at(second * SECOND_NS, 5_000 + second * 1_000) == 5_000 + second * 1_000
     assert time.at(10 * SECOND_NS, 15_000 + SLACK_MS) == 15_000 + SLACK_MS
@@ -14,7 +14,7 @@ def test_a_clock_that_goes_on_is_believed():
 
 
 def test_a_jump_ahead_is_believed_when_it_has_lasted():
-    time = BelievedTime()
+    time = RetentionClock()
     time.at(0, 5_000)
     assert time.at(SECOND_NS, YEARS_MS) == 6_000
     assert time.jumped_ms == YEARS_MS - 6_000
@@ -27,7 +27,7 @@ def test_a_jump_ahead_is_believed_when_it_has_lasted():
 
 
 def test_a_jump_that_was_taken_back_is_forgotten():
-    time = BelievedTime()
+    time = RetentionClock()
     time.at(0, 5_000)
     time.at(SECOND_NS, YEARS_MS)
     assert time.at(2 * SECOND_NS, 7_000) == 7_000
@@ -36,6 +36,6 @@ def test_a_jump_that_was_taken_back_is_forgotten():
 
 
 def test_a_jump_back_is_believed_at_once():
-    time = BelievedTime()
+    time = RetentionClock()
     time.at(0, YEARS_MS)
     assert time.at(1, 5_000) == 5_000

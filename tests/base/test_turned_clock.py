@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 
 from appliance.base import clock
-from appliance.base.believed import BelievedTime
 from appliance.base.clock import OsClock, TurnedClock, clock_here
+from appliance.base.retention_clock import RetentionClock
 from penstock import turned_clock
 
 WEEK = timedelta(days=7)
@@ -52,7 +52,7 @@ def test_a_file_that_is_none_is_refused(tmp_path):
 
 
 def test_its_jumps_are_believed():
-    time = BelievedTime(doubts=False)
+    time = RetentionClock(doubts=False)
     assert time.at(0, 1_000) == 1_000
     assert time.at(1_000_000_000, 2_000 + WEEK_MS) == 2_000 + WEEK_MS
     assert not time.jumped_ms

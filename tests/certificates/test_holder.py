@@ -314,12 +314,12 @@ import sys
 from appliance.base.clock import OsClock
 from appliance.certificates.holder import Certificates
 from appliance.config.load import load
-from appliance.control.showing import Showing
+from appliance.control.tls_validation import ListenerTlsCheck
 from appliance.shell.log import Log
-from appliance.supervisor import showing
+from appliance.supervisor import tls_validation
 
 config, _ = load(None, {"listeners": "PLAINTEXT://:0"})
-showing.Showing(config, config, Log("x"))
+tls_validation.TlsValidation(config, config, Log("x"))
 held = Certificates(lambda: config, ["PLAINTEXT"], Log("x"), OsClock())
 held.look(0)
 held.renew()

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from appliance.config.load import load
-from appliance.control.unvoted import Unvoted
+from appliance.control.no_voters_warning import Unvoted
 from appliance.control.voter_duties import VoterDuties
 from appliance.quorum.voters import DYNAMIC, Electorate, Endpoint, Voter
 from appliance.ring.process_table import ProcessTable

@@ -3,7 +3,7 @@ jump is believed; without doubt they go when they are due."""
 
 import pytest
 
-from appliance.base.believed import DOUBTED_NS, BelievedTime
+from appliance.base.retention_clock import DOUBTED_NS, RetentionClock
 from appliance.config.broker import BrokerConfig
 from appliance.coordinators.groups.kind import GROUPS
 from appliance.coordinators.runtime.call import Call
@@ -32,7 +32,7 @@ class Life:
 
     def __init__(self, kind, asked):
         self.now_ns, self.now_ms = 1, NOW_MS
-        self.time = BelievedTime()
+        self.time = RetentionClock()
         lent = Lent(lambda: bytes(16), lambda: 1000, lambda ms: self.time.at(self.now_ns, ms))
         config = BrokerConfig.of({"offsets.retention.minutes": "10080"})
         image = MetadataImage()

@@ -3,8 +3,8 @@ sockets to leaders that are made up, and what tests compare."""
 
 from core_world import NOW_MS, HeldThreads, World, batch, stays
 
-from appliance.base.believed import BelievedTime
 from appliance.base.clock import OsClock
+from appliance.base.retention_clock import RetentionClock
 from appliance.config.broker import BrokerConfig
 from appliance.ioproc.arrivals import Arrivals
 from appliance.ioproc.core import Core
@@ -92,7 +92,7 @@ class Follower:
         self.trim_threads = HeldThreads()
         self.trims = Trims(self.world.disk, self.trim_threads, dirs.paths)
         ground = Ground(self.world.disk, dirs, self.core, self.said)
-        self.keeping = Housekeeping(config, ground, self.chores, self.trims, BelievedTime())
+        self.keeping = Housekeeping(config, ground, self.chores, self.trims, RetentionClock())
         clock, core, image = OsClock(), self.core, self.world.image
         self.throttle = Throttle()
         self.env = Env(

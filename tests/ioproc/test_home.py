@@ -12,10 +12,10 @@ from core_world import NOW_MS, World, batch, seat_of, stays
 from sim.disk import SimDisk
 
 from appliance.base import errors
-from appliance.base.believed import BelievedTime
 from appliance.base.errors import StorageFailed
 from appliance.base.home import home_of
 from appliance.base.os_disk import OsDisk, OsFile
+from appliance.base.retention_clock import RetentionClock
 from appliance.config.broker import BrokerConfig
 from appliance.config.log_config import LogConfig
 from appliance.ioproc import checkpoints
@@ -101,7 +101,7 @@ class Life:
         self.world.served.spaces = [self.world.space for _ in dirs.paths]
         trims = Trims(disk, Chores(), dirs.paths)
         ground = Ground(disk, dirs, core, events)
-        self.keeping = Housekeeping(config, ground, self.chores, trims, BelievedTime())
+        self.keeping = Housekeeping(config, ground, self.chores, trims, RetentionClock())
         self.world.questions.checkpoint = self.now(self.keeping.trims.add)
         left = LeftJournals(disk, [path for _, path in dirs.online()], clean=clean)
         opener = Opener(disk, dirs, self.world.table, left, clean=clean)

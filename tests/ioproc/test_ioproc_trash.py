@@ -10,7 +10,7 @@ from core_world import NOW_MS, World, batch, seat_of
 from sim.disk import PowerCut, SimDisk
 from test_home import Chores
 
-from appliance.base.believed import BelievedTime
+from appliance.base.retention_clock import RetentionClock
 from appliance.config.broker import BrokerConfig
 from appliance.control.topic_trash import TopicTrash
 from appliance.controller.decision import Situation
@@ -70,7 +70,7 @@ class Machine:
         self.world.served.spaces = [self.world.space]
         trims = Trims(self.disk, Chores(), dirs.paths)
         ground = Ground(self.disk, dirs, core, SILENT)
-        keeping = Housekeeping(self.config, ground, self.chores, trims, BelievedTime())
+        keeping = Housekeeping(self.config, ground, self.chores, trims, RetentionClock())
         self.world.questions.checkpoint = keeping.trims.add
         self.keeping = keeping
         opener = Opener(self.disk, dirs, self.world.table, clean=clean)

@@ -8,7 +8,7 @@ from made_up_leader import MadeUp, Poller
 from pulling_world import SMALL, Follower, level, same, some, write
 
 from appliance.base import errors
-from appliance.replication.pace import LEAST
+from appliance.replication.catch_up_throttle import LEAST
 
 
 class Writes:

@@ -9,8 +9,8 @@ from sim.disk import PAGE, PowerCut, SimDisk
 from test_acknowledged import CONFIG, DATA, PARTITIONS, Story, fresh_table
 
 from appliance.base import errors
-from appliance.base.believed import BelievedTime
 from appliance.base.errors import StorageFailed
+from appliance.base.retention_clock import RetentionClock
 from appliance.base.space import SpaceGuard
 from appliance.config.broker import BrokerConfig
 from appliance.config.log_config import LogConfig
@@ -87,7 +87,7 @@ def life(disk, control, table, tmp_log, ids=IDS):
     config = BrokerConfig.of({"node.id": "1"})
     trims = Trims(disk, Jobs(), dirs.paths)
     ground = Ground(disk, dirs, world.core, tmp_log)
-    keeping = Housekeeping(config, ground, Jobs(), trims, BelievedTime())
+    keeping = Housekeeping(config, ground, Jobs(), trims, RetentionClock())
     left = LeftJournals(disk, dirs.paths, clean=False)
     left.find()
     opener = Opener(disk, dirs, table, left, clean=False)

@@ -10,7 +10,7 @@ from twin import TOPIC_ID, aborted, marker, small_batch, stage, stored, told_of,
 
 from appliance.base.errors import DiskFull, StorageFailed
 from appliance.config.log_config import LogConfig
-from appliance.logstore import lone_end
+from appliance.logstore import fast_sync
 from appliance.logstore.log import Log
 from appliance.wire.batch import read_header
 
@@ -258,11 +258,11 @@ def test_random_lives_on_a_disk_whose_syncs_fail(seed):
 def test_a_lone_end_that_was_synced_outlives_the_power():
     life = Life(3)
     life.append(1)
-    assert not lone_end.is_all(life.log), "its files are new: so are their names"
+    assert not fast_sync.is_all(life.log), "its files are new: so are their names"
     life.log.sync_now()
     life.append(5)
-    assert lone_end.is_all(life.log)
-    lone_end.sync(life.log)
+    assert fast_sync.is_all(life.log)
+    fast_sync.sync(life.log)
     end = life.log.recovery_point
     assert end == life.log.end_offset
     life.append(5)
@@ -279,5 +279,5 @@ def test_a_lone_end_whose_sync_fails_is_not_called_durable():
     life.append(5)
     life.disk.refusing["", "sync"] = 5
     with pytest.raises(StorageFailed):
-        lone_end.sync(life.log)
+        fast_sync.sync(life.log)
     assert life.log.recovery_point == safe

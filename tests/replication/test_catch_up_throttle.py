@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from appliance.replication.pace import (
+from appliance.replication.catch_up_throttle import (
     FLOOR,
     LEAST,
     LONG_NS,

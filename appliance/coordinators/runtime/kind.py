@@ -33,7 +33,7 @@ class Place(NamedTuple):
 class Lent(NamedTuple):
     """The services of the process that a shard may use. new_id: gives 16 random bytes.
     take_producer_id: gives an id that no producer had, or None while one has to be asked for.
-    believed: by what time (ms) things are old when the wall clock says this one (`base.believed`).
+    believed: by what time (ms) things are old at this wall-clock time (`base.retention_clock`).
     time: level time, looked at in every turn.
     """
 

@@ -18,7 +18,7 @@ from appliance.metadata.endpoints import inter_broker
 from appliance.metadata.image import MetadataImage
 from appliance.peers.between import carry_to_brokers
 from appliance.peers.link import Link, Watcher
-from appliance.replication.pace import Writing
+from appliance.replication.catch_up_throttle import Writing
 from appliance.replication.throttle import Throttle
 from appliance.shell.log import WARNING, Log
 from appliance.wire.fetch_follower import Limits

@@ -3,18 +3,18 @@ leader, and those that are far behind.
 
 An acknowledgement waits for the answer that brings a record to the replicas in sync. In one
 conversation it would wait for megabytes of what others lack, so these have a conversation of their
-own, which gives way to writers (`replication/pace.py`). Invariant: whoever an acknowledgement waits
-for is level. A leader waits for who had everything at a question before, and shows nothing that it
-lacks: the high watermark that it tells is not above what such a one has by then, and only who lacks
-something below it is far behind.
+own, which gives way to writers (`replication/catch_up_throttle.py`). Invariant: whoever an
+acknowledgement waits for is level. A leader waits for who had everything at a question before, and
+shows nothing that it lacks: the high watermark that it tells is not above what such a one has by
+then, and only who lacks something below it is far behind.
 """
 
 from collections.abc import Sized
 from typing import Final, NamedTuple, Protocol
 
 from appliance.ioproc.pulling.env import Env
+from appliance.replication.catch_up_throttle import Pace
 from appliance.replication.follower import Key
-from appliance.replication.pace import Pace
 from appliance.wire.fetch_follower import Limits
 
 FAR: Final = 4
