@@ -39,7 +39,8 @@ def command(
     data: str | None, bootstrap: str | None, timeout: float, probe: bool, output: str
 ) -> int:
     """Wait until an appliance of this host serves its clients: everything is open, nobody stands
-    still.
+    still. Without --data, -b, a profile or $PENSTOCK_BOOTSTRAP it is the appliance of
+    ./penstock-data, also before that folder is there, or of the installed service.
 
     It reads the appliance's memory and asks it nothing, which proves that all can work. --probe
     proves that it does: it writes to topic __penstock_probe_NODE, which it makes and which keeps
@@ -52,14 +53,14 @@ def command(
     penstock wait --probe
     """
     until = time.monotonic() + timeout
-    place = find(data, bootstrap, profile_named(), must=False)
+    place = find(data, bootstrap, profile_named(), must=False, asks=False)
     waiting = Waiting(place.path, bootstrap, probes=probe)
     found = waiting.look()
     find_at = 0.0
     while found.missing and time.monotonic() < until:
         time.sleep(_PROBE_AGAIN_S if waiting.probed else _AGAIN_S)
         if not waiting.is_there and time.monotonic() >= find_at:  # it may come up elsewhere
-            place = find(data, bootstrap, profile_named(), must=False)
+            place = find(data, bootstrap, profile_named(), must=False, asks=False)
             find_at = time.monotonic() + _FIND_AGAIN_S
             waiting.look_into(place.path)
         found = waiting.look()

@@ -20,12 +20,15 @@ from console.model.open_transactions import told as told_open
 
 BAD: Final = "bad"
 WARN: Final = "warn"
+NOTE: Final = "note"
+_ORDER: Final = (BAD, WARN, NOTE)
 _LITTLE: Final = 0.10  # of a disk
 _TOO_LITTLE: Final = 0.02  # the appliance keeps 1 %, and twice that to take records again
 _LATELY_S: Final = 300.0
 _NAMED: Final = 3
 _MOST: Final = 500  # characters of a cause
 _GB: Final = 10**9
+_MB: Final = 10**6
 _ROOM: Final = "make room on it, or keep less: retention.ms, retention.bytes"
 _STORAGE: Final = "KAFKA_STORAGE_ERROR"
 _NODES: Final = "nodes"
@@ -33,9 +36,9 @@ _NODES: Final = "nodes"
 
 @dataclass(slots=True, frozen=True)
 class Notice:
-    """level: BAD, something does not work; WARN, it may soon not. remedy: what to do, a sentence or
-    a command. place: what there is to look at: topics, groups, clients, log, nodes; "" for
-    nothing."""
+    """level: BAD, something does not work; WARN, it may soon not; NOTE, a guess. remedy: what
+    to do, a sentence or a command. place: what there is to look at: topics, groups, clients, log,
+    nodes; "" for nothing."""
 
     level: str
     what: str
@@ -80,7 +83,7 @@ def attention(
     found += _certificates(certificates, now_s)
     found += _unread(risks)
     found += _transactions(transactions)
-    return sorted(found, key=lambda one: one.level != BAD)
+    return sorted(found, key=lambda one: _ORDER.index(one.level))
 
 
 def of_cluster(seen: ClusterSeen | None) -> list[Notice]:
@@ -186,10 +189,17 @@ def _folder(one: LogFolder) -> list[Notice]:
 def _filling(one: LogFolder, forecast: Forecast) -> list[Notice]:
     if forecast.full_s is None or forecast.full_s >= SOON_S or one.problem:
         return []
-    hours, minutes = divmod(int(forecast.full_s) // 60, 60)
-    level = BAD if not hours else WARN
-    what = f"the disk of {one.path} is full in {hours} h {minutes} min at this rate"
-    return [Notice(level, what, _ROOM, "topics")]
+    rate = f"{forecast.slope * 60 / _MB:,.0f} MB/min of all programs"
+    what = (
+        f"the disk of {one.path} would be full in {_span(forecast.full_s)} at the rate of the last"
+        f" {_span(forecast.known_s)}: {rate}"
+    )
+    return [Notice(NOTE, what, _ROOM, "topics")]
+
+
+def _span(seconds: float) -> str:
+    hours, minutes = divmod(int(seconds) // 60, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
 
 
 def _jobs(sick: Sequence[Status]) -> list[Notice]:

@@ -6,6 +6,7 @@ installed; that of the appliance at PENSTOCK_BOOTSTRAP or at the usual address, 
 this host; else ./penstock-data, whatever it is.
 """
 
+import os
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,7 @@ DEFAULT_NODE: Final = 1
 KEPT: Final = "joined.properties"
 """In the data folder of a node that joined: its settings, read by each start without --config."""
 DEFAULT_DATA: Final = "penstock-data"
+_ADDRESS: Final = "PENSTOCK_BOOTSTRAP"
 _LIMIT_S: Final = 5.0
 
 
@@ -31,11 +33,17 @@ class Folder(NamedTuple):
 
 
 def find(
-    data: str | None, bootstrap: str | None = None, profile: str | None = None, *, must: bool = True
+    data: str | None,
+    bootstrap: str | None = None,
+    profile: str | None = None,
+    *,
+    must: bool = True,
+    asks: bool = True,
 ) -> Folder:
     """The folder that is meant. data: of --data; bootstrap: of -b; profile: of --profile. must:
     there has to be an appliance of this host at the address of -b; without it that is only tried.
-    Raises Failure: there is none, or the profile says no folder."""
+    asks: one that answers at the usual address may be meant too, where nothing names one. Raises
+    Failure: there is none, or the profile says no folder."""
     from console.model import profiles
 
     if data:
@@ -52,6 +60,8 @@ def find(
         return _of_profile(said)
     if found := _usual():
         return found
+    if not (asks or os.environ.get(_ADDRESS)):
+        return Folder(DEFAULT_DATA)
     try:
         return _of_address(said)
     except Failure:

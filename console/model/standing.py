@@ -17,7 +17,7 @@ from appliance.config.listeners import in_url
 from appliance.metadata.follower import MetadataUnreadable
 from appliance.observer.health import NOBODY_VOTES
 from console.model import cluster
-from console.model.attention import Notice, attention
+from console.model.attention import NOTE, Notice, attention
 from console.model.certificates import Secured
 from console.model.certificates import Watch as Certificates
 from console.model.cluster import Seen
@@ -75,7 +75,7 @@ class Standing:
         """WELL, DEGRADED: it serves, and something is wrong or soon will be; or NOT_SERVING."""
         if self.lost is not None or self.missing:
             return NOT_SERVING
-        return DEGRADED if self.notices else WELL
+        return DEGRADED if any(one.level != NOTE for one in self.notices) else WELL
 
     @property
     def lags(self) -> dict[str, int]:

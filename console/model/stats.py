@@ -273,7 +273,7 @@ def _topic(name: str, now: Sums, before: Sums, seconds: float) -> TopicRate:
         rate(now.bytes_in, before.bytes_in, _MB),
         rate(now.fetches, before.fetches),
         rate(now.bytes_out, before.bytes_out, _MB),
-        round(now.size_bytes / _MB, 3),
+        round(now.size_bytes / _MB, 6),  # every byte: a topic with one record is not empty
         now.records,
         now.offline,
         now.held,

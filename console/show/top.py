@@ -78,7 +78,7 @@ COLUMNS: Final[dict[str, tuple[_Column, ...]]] = {
         _number("TURNS/S", lambda one: one.turns_s),
         _number("LONGEST MS", lambda one: one.longest_turn_ms),
         _number("RESTARTS", lambda one: one.restarts),
-        _number("PID", lambda one: one.pid),
+        _Column("PID", lambda one: one.pid, lambda one: str(one.pid)),
         _text("STATE", lambda one: one.state),
         _text("PROCESS", lambda one: one.process),
     ),

@@ -90,3 +90,12 @@ def test_wait_goes_to_whoever_comes_up(tmp_path, alone, monkeypatch):
     places = iter([data_folder.Folder("nowhere"), data_folder.Folder(str(alone.data_dir), "of x")])
     monkeypatch.setattr("console.commands.wait.find", lambda *_, **__: next(places))
     assert f"data folder {alone.data_dir}, of x" in typing(NOBODY)("wait").stderr
+
+
+def test_wait_means_the_appliance_of_this_folder(tmp_path, alone, monkeypatch):
+    """Not another one that answers at the usual address: this one may be about to start."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PENSTOCK_BOOTSTRAP", raising=False)
+    monkeypatch.setattr(data_folder, "_of_address", lambda said: pytest.fail(str(said)))
+    monkeypatch.setattr(data_folder, "_of_units", lambda: iter(()))
+    assert data_folder.find(None, asks=False) == data_folder.Folder("penstock-data")

@@ -7,7 +7,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from appliance.history.samples import Disk, Whole
-from console.model.attention import BAD, WARN, attention
+from console.model.attention import NOTE, attention
 from console.model.disk import LogFolder
 from console.model.forecast import forecast
 from console.model.history import Past, Series
@@ -107,10 +107,11 @@ def test_who_has_less_than_a_day_is_told_and_where_to_look():
     folder = LogFolder("/d", 100 * GB, 50 * GB, 0)
     soon = forecast(filling(10, 5 * GB, 0), 10 * HOUR)
     (notice,) = attention(None, None, [folder], {}, forecasts={0: soon})
-    assert (notice.level, notice.place) == (WARN, "topics")
+    assert (notice.level, notice.place) == (NOTE, "topics"), "a guess is no fault"
     assert "full in 9 h 5" in notice.what or "full in 10 h" in notice.what
+    assert "of the last 9 h 59 min: 83 MB/min of all programs" in notice.what
     sooner = forecast(filling(10, 9 * GB + GB // 2, 0), 10 * HOUR)
-    assert attention(None, None, [folder], {}, forecasts={0: sooner, 7: soon})[0].level == BAD
+    assert attention(None, None, [folder], {}, forecasts={0: sooner, 7: soon})[0].level == NOTE
     assert attention(None, None, [folder], {}, forecasts={0: forecast(filling(10, GB), 0)}) == []
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from console.model.attention import BAD, Notice
+from console.model.attention import BAD, NOTE, Notice
 from console.model.disk import LogFolder
 from console.model.failure import UNREACHABLE, Failure
 from console.model.forecast import Forecast
@@ -41,6 +41,8 @@ def text(one):
 
 
 def test_the_exit_code_says_the_worst():
+    guess = (Notice(NOTE, "the disk would be full in 10 h", "make room"),)
+    assert standing(notices=guess).code == WELL
     wrong = (Notice(BAD, "ioproc-0 is down", "wait"),)
     assert standing().code == WELL
     assert standing(notices=wrong).code == DEGRADED

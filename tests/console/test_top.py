@@ -1,5 +1,6 @@
 """`penstock top`: rates by topic, connection and process, live or as plain text."""
 
+import json
 import os
 import pty
 import select
@@ -10,7 +11,7 @@ import pytest
 from console.show import top
 from console.show.top import CLIENTS, PROCESSES, TOPICS, Seen, View
 from tests.console.calm_world import facts
-from tests.console_process import PENSTOCK
+from tests.console_process import PENSTOCK, typing
 
 
 def seen():
@@ -97,3 +98,19 @@ def _until(terminal, *awaited):
         assert select.select([terminal], [], [], 30)[0], (awaited, told)
         told += os.read(terminal, 1 << 16).decode()
     return told
+
+
+def test_a_process_id_is_whole_and_a_record_has_a_size(alone):
+    """Both go into other commands, and a topic with a record is not empty."""
+    run = typing(alone.bootstrap)
+    run("topic", "create", "tiny.top")
+    run("produce", "tiny.top", "--value", "x")
+    at = ("--data", str(alone.data_dir))
+    told = run("top", "-p", "-n", "1", "--interval", "0.1", *at).stdout
+    assert all(f" {pid} " in told for pid in alone.pids()[1:])
+    rows = json.loads(run("stats", "--topics", "--over", "0.1", *at, "-o", "json").stdout)
+    (size,) = [row["size_mb"] for row in rows if row["topic"] == "tiny.top"]
+    assert 0 < size < 0.001
+    told = run("top", "-n", "1", "--interval", "0.1", *at).stdout
+    (line,) = [line for line in told.splitlines() if "tiny.top" in line]
+    assert f"{round(size * 1e6)} B" in line
