@@ -55,7 +55,7 @@ def copy() -> Path:
             making = folder / "making"
             shutil.rmtree(making, ignore_errors=True)
             making.mkdir()
-            compiled.build(making, PENSTOCK_COMPILE_SPLIT="1")
+            compiled.build(making)
             making.rename(place)
         os.utime(place)
     return place
