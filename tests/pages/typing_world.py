@@ -25,7 +25,9 @@ class World:
     def __init__(self, home, appliance):
         self.home = home
         self.running = appliance
-        self.names = {"home": str(home), "address": appliance.bootstrap}
+        # Of the beginning: at a full minute the next one is later than every backup.
+        minute = datetime.now(UTC).astimezone().strftime("%Y-%m-%dT%H:%M")
+        self.names = {"home": str(home), "address": appliance.bootstrap, "minute": minute}
         program = home / "bin" / "penstock"
         program.parent.mkdir()
         program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -P -m console "$@"\n')
@@ -43,9 +45,8 @@ class World:
         return line.rstrip("\n").replace(PAGES_ADDRESS, self.running.bootstrap)
 
     def _now(self):
-        minute = datetime.now(UTC).astimezone().strftime("%Y-%m-%dT%H:%M")
         free = f"127.0.0.1:{free_port()}"
-        return self.names | {"minute": minute, "free": free}
+        return self.names | {"free": free}
 
     def type(self, line, where):
         """(exit code, what it said)."""
