@@ -101,14 +101,13 @@ class Server:
         self._completions = Completions(
             self.host, self.exchanges, self._following, throttling.watch, barrier, self._outbox
         )
-        self._long = long = LongRequests(self.host, clock, throttling.watch, barrier)
+        self._long = LongRequests(self.host, clock, throttling.watch, barrier)
         slots = seat.config.int("max.incremental.fetch.session.cache.slots") // seat.netprocs
         controllers = registry.controllers_handlers() if seat.config.several else {}
         self._serves = registry.handlers(FetchSessions(slots, lambda: randbits(31))), controllers
         self._handlers = [self._handlers_of(name) for name in self.shared.listeners]
-        intake = Intake(
-            self.host, barrier, self._following, self._handlers, loop, seat.authorizer, long
-        )
+        served = self._handlers, loop, seat.authorizer, self._long
+        intake = Intake(self.host, barrier, self._following, *served)
         self._arrivals = Arrivals(throttling.meters, self.shared.limits, loop, clock, log)
         self.connections = Connections(self.shared, intake, self._arrivals, seat.config)
         self.listeners: list[Listener] = []

@@ -80,6 +80,8 @@ EVENTS: Final[dict[str, str]] = {
     "metadata-leader": "Which node leads the metadata log now, and from which epoch on; -1 is nobody.",
     "metadata-makes-way": "This node led the metadata log and its disk is full, or nearly: another one leads, which has room.",
     "metadata-not-taken": "Metadata that the leader sent could not be written or is not what it should be; it is asked again.",
+    "metadata-not-read": "The metadata log could not be read by this process; it tries again for ten seconds, then ends and is started anew.",
+    "metadata-read": "The metadata log could be read again.",
     "metadata-read-only": "The disk of the metadata is full: nothing can be changed until there is room, or, where others vote, until one of them leads.",
     "metadata-records-unknown": "The metadata log has records of types that this version does not know; they have no effect, and the next snapshot leaves them out.",
     "metadata-recovered": "At the start the end of the metadata log was mended; the cause says how.",
