@@ -34,3 +34,11 @@ def test_files_that_are_named_exist():
         assert (tiers.HERE / re.split("::| ", name)[0]).exists(), name
     for name in tiers.durations():
         assert (tiers.HERE.parent / name).exists(), name
+
+
+def test_no_two_test_files_share_a_name():
+    """Folders of tests are no packages: the second file of a name would not be collected."""
+    seen = {}
+    for path in sorted(tiers.HERE.rglob("test_*.py")):
+        before = seen.setdefault(path.name, path)
+        assert before == path, f"{before} and {path}: give one of them another name"
