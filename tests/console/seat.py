@@ -176,6 +176,8 @@ def sit(bootstrap, act, *, size=SMALL, first=HOME, prepare=None, jobs=None, read
             await _nothing_left()
 
         with ExitStack() as patched:
+            # How full the disk of this host is, is not what these tests are about.
+            patched.enter_context(mock.patch("console.model.attention._LITTLE", 0.0))
             for one in ("app", "pilot"):
                 patched.enter_context(mock.patch(f"textual.{one}.wait_for_idle", handled))
             for one in _ASKING if SLOW_S else ():

@@ -54,7 +54,7 @@ def test_without_colours_there_are_greys(alone):
     env = {"PENSTOCK_BOOTSTRAP": alone.bootstrap, "COLORTERM": "truecolor"}
     terminal = Terminal(NO_COLOR="1", **env)
     try:
-        terminal.until("Nothing needs attention")
+        terminal.until("Written")
         terminal.type("q")
         assert terminal.ends() == 0
         shades = re.findall(rb"[34]8;2;(\d+);(\d+);(\d+)", terminal.said)
@@ -66,7 +66,7 @@ def test_without_colours_there_are_greys(alone):
 def test_without_an_appliance_it_offers_to_start_one_that_outlives_it(tmp_path):
     address = f"127.0.0.1:{free_port()}"
     found = None
-    for answer, seen in (("n", "It is shown here"), ("", "Nothing needs attention")):
+    for answer, seen in (("n", "It is shown here"), ("", "Written")):
         terminal = Terminal(cwd=tmp_path, PENSTOCK_BOOTSTRAP=address)
         try:
             terminal.until("up starts an appliance in this terminal")

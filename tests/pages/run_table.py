@@ -47,10 +47,10 @@ HERE = {
     ("docs/console.md", "penstock console "): Typed(
         given={"kafka.example.org:9092": "{address}"},
         screens={
-            "penstock console  ": "Nothing needs attention",
+            "penstock console  ": "Written",
             "penstock console topic orders": "orders",
             "penstock console --read-only": "READ-ONLY",
-            "penstock console -b": "Nothing needs attention",
+            "penstock console -b": "Written",
         },
         left={"penstock console --demo": "tests/console/test_screens_command.py"},
     ),
