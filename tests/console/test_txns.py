@@ -108,11 +108,12 @@ def test_a_plan_does_not_hit_the_next_transaction(unverified):
 
 def test_the_overview_tells_of_what_hangs_until_it_is_aborted(unverified):
     link = Link(unverified, {}, 10.0)
-    at = txn_story.hang(link, "txn.stuck", 1, producer_id=4713)
+    typing(unverified)("topic", "create", "txn.overview", "-p", "2")
+    at = txn_story.hang(link, "txn.overview", 1, producer_id=4713)
 
     async def act(seat):
-        await seat.sees("! a transaction of producer 4713, which nobody ends", "of txn.stuck-1")
-        transaction_changes.abort_hanging("txn.stuck", 1, at).plan(link).apply(link)
+        await seat.sees("! a transaction of producer 4713, which nobody ends", "of txn.overview-1")
+        transaction_changes.abort_hanging("txn.overview", 1, at).plan(link).apply(link)
         await seat.sees("Nothing needs attention")
 
     sit(unverified, act, size=LARGE)
