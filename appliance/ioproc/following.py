@@ -8,7 +8,6 @@ in a turn, and while there is more they wait.
 
 from collections.abc import Callable
 
-from appliance.base.errors import StorageFailed
 from appliance.ioproc.billing import Billing
 from appliance.ioproc.coordinating.host import CoordinatorHost
 from appliance.ioproc.home import Home
@@ -70,7 +69,7 @@ class Following:
         if roles.waiting:
             roles.go_on()
         else:
-            changes = self._read()
+            changes = self._retries.attempt(self._follower.go_on, self.committed[0])
             if changes is None:
                 return False
             self._act_upon(changes)
@@ -79,19 +78,6 @@ class Following:
         self.applied = self._follower.applied
         self.say_applied()
         return self.applied == self.committed[0]
-
-    def _read(self) -> list[Change] | None:
-        """A slice of what is committed, None: there is more, or it cannot be read just now. Raises
-        StorageFailed when it could not be for ten seconds."""
-        if not self._retries.is_due():
-            return None
-        try:
-            changes = self._follower.go_on(self.committed[0])
-        except StorageFailed as failure:
-            self._retries.on_failure(failure)
-            return None
-        self._retries.on_success()
-        return changes
 
     def _act_upon(self, changes: list[Change]) -> None:
         now_ms = self._wall_ms()

@@ -11,7 +11,6 @@ that have begun go on with the image they began with, and answers leave.
 from collections.abc import Callable
 from typing import Final
 
-from appliance.base.errors import StorageFailed
 from appliance.handlers.nodes import STILL_TOLD_NS
 from appliance.metadata.changes import (
     BrokerChanged,
@@ -68,26 +67,19 @@ class Following:
         shared, follower = self._shared, self._follower
         committed: int = shared.committed[0]
         if committed != shared.applied:
-            if follower.is_far(committed) or not self._retries.is_due():
+            if follower.is_far(committed):
                 return False
             return self._replay(follower.catch_up)
         return True
 
     def turn(self) -> bool:
         """Replay a slice of what is committed; whether that was all. Once in a turn."""
-        if not self._retries.is_due():
-            return False
         return self._replay(self._follower.go_on) and self.follow()
 
     def _replay(self, read: Callable[[int], list[Change] | None]) -> bool:
         """Act upon what is committed; False where there is more of it, or it cannot be read just
         now. Raises StorageFailed when it could not be for ten seconds."""
-        try:
-            changes = read(self._shared.committed[0])
-        except StorageFailed as failure:
-            self._retries.on_failure(failure)
-            return False
-        self._retries.on_success()
+        changes = self._retries.attempt(read, self._shared.committed[0])
         if changes is None:
             return False
         self._act_upon(changes)

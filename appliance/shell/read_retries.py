@@ -5,10 +5,12 @@ They are tried again after a pause, while requests that need the metadata wait. 
 for longer ends the process. Called by netprocs and I/O processes where they follow the log.
 """
 
+from collections.abc import Callable
 from time import monotonic_ns
 from typing import Final
 
 from appliance.base.errors import StorageFailed
+from appliance.metadata.changes import Change
 from appliance.shell.log import ERROR, NOTICE, Log
 
 _PAUSE_NS: Final = 20_000_000
@@ -16,31 +18,37 @@ LIMIT_NS: Final = 10_000_000_000
 
 
 class ReadRetries:
-    """One file's failing reads. due_ns: when to try again, 0: now."""
+    """The failing reads of one file."""
 
-    __slots__ = ("_log", "_since_ns", "due_ns")
+    __slots__ = ("_due_ns", "_log", "_since_ns")
 
     def __init__(self, log: Log) -> None:
         self._log = log
         self._since_ns = 0  # of the first one that failed
-        self.due_ns = 0
+        self._due_ns = 0  # of the next try, 0: now
 
-    def is_due(self) -> bool:
-        """True if the file is to be read now."""
-        return not self.due_ns or monotonic_ns() >= self.due_ns
+    def attempt(
+        self, read: Callable[[int], list[Change] | None], committed: int
+    ) -> list[Change] | None:
+        """Returns what `read` gives for this committed offset, None while it fails or rests. Raises
+        its StorageFailed after ten seconds of failures."""
+        if self._due_ns and monotonic_ns() < self._due_ns:
+            return None
+        try:
+            changes = read(committed)
+        except StorageFailed as failure:
+            self._plan_retry(failure)
+            return None
+        if self._since_ns:
+            self._log.event(NOTICE, "metadata-read")
+            self._since_ns = self._due_ns = 0
+        return changes
 
-    def on_failure(self, failure: StorageFailed) -> None:
-        """Plans the next try. Raises `failure` after ten seconds of it."""
+    def _plan_retry(self, failure: StorageFailed) -> None:
         now_ns = monotonic_ns()
         if not self._since_ns:
             self._since_ns = now_ns
             self._log.event(ERROR, "metadata-not-read", cause=failure, action="try-again")
         elif now_ns - self._since_ns >= LIMIT_NS:
             raise failure
-        self.due_ns = now_ns + _PAUSE_NS
-
-    def on_success(self) -> None:
-        """Forgets the failures."""
-        if self._since_ns:
-            self._log.event(NOTICE, "metadata-read")
-            self._since_ns = self.due_ns = 0
+        self._due_ns = now_ns + _PAUSE_NS

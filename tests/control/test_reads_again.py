@@ -84,19 +84,25 @@ def test_a_read_that_fails_for_long_is_given_up(tmp_path, monkeypatch):
     fd, log = log_file(tmp_path, "netproc")
     now = [1]
     monkeypatch.setattr(read_retries, "monotonic_ns", lambda: now[0])
-    retries, failure = ReadRetries(log), StorageFailed("log", errno.EIO, "no")
-    assert retries.is_due()
-    retries.on_failure(failure)
-    assert not retries.is_due()
+    retries, failure, tries = ReadRetries(log), StorageFailed("log", errno.EIO, "no"), []
+
+    def fails(committed):
+        tries.append(committed)
+        raise failure
+
+    assert retries.attempt(fails, 7) is None
+    assert retries.attempt(fails, 7) is None
+    assert tries == [7], "it rests behind a failure"
     now[0] += LIMIT_NS // 2
-    assert retries.is_due()
-    retries.on_failure(failure)
-    retries.on_success()
-    assert retries.is_due()
-    retries.on_failure(failure)
+    assert retries.attempt(fails, 8) is None
+    assert tries == [7, 8]
+    now[0] += LIMIT_NS // 4
+    assert retries.attempt(lambda committed: [], 8) == []
+    assert retries.attempt(fails, 9) is None
+    assert tries == [7, 8, 9], "a success ends the rest"
     now[0] += LIMIT_NS
     with pytest.raises(StorageFailed):
-        retries.on_failure(failure)
+        retries.attempt(fails, 9)
     text = (tmp_path / "log").read_text()
     assert text.count("metadata-not-read") == 2 and text.count("metadata-read ") <= 2
     os.close(fd)
