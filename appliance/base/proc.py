@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Final
 
 _TICK_S: Final = 1 / os.sysconf("SC_CLK_TCK")
-_USER, _SYSTEM = 11, 12  # of /proc/<pid>/stat behind the name
+_USER, _SYSTEM, _START = 11, 12, 19  # of /proc/<pid>/stat behind the name
 
 
 def cpu_s(pid: int) -> float:
@@ -21,6 +21,13 @@ def runs(pid: int) -> bool:
     with suppress(OSError, IndexError), open(f"/proc/{pid}/stat") as file:
         return file.read().rpartition(")")[2].split()[0] not in "ZX"
     return False
+
+
+def start_ticks(pid: int) -> int:
+    """When a process started, in clock ticks since the host booted; -1 when there is none."""
+    with suppress(OSError, IndexError), open(f"/proc/{pid}/stat", errors="replace") as file:
+        return int(file.read().rpartition(")")[2].split()[_START])
+    return -1
 
 
 def pss_kib(pid: int) -> int:

@@ -3,11 +3,11 @@
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Final
 
+from appliance.base.proc import start_ticks
+
 VARIABLE: Final = "PENSTOCK_ENDS_WITH"
-_START: Final = 19  # of proc_pid_stat(5), counted from the state, behind the name
 
 
 def opened(environment: Mapping[str, str]) -> int:
@@ -23,7 +23,9 @@ def opened(environment: Mapping[str, str]) -> int:
         pidfd = os.pidfd_open(int(number))
     except ProcessLookupError:
         return _ended()
-    if _start(int(number)) == start:  # after it was opened: it is that process, or it has ended
+    if start_ticks(int(number)) == int(
+        start
+    ):  # after it was opened: it is that process, or it has ended
         return pidfd
     os.close(pidfd)
     return _ended()
@@ -34,12 +36,3 @@ def _ended() -> int:
     ours, theirs = os.pipe2(os.O_CLOEXEC)
     os.close(theirs)
     return ours
-
-
-def _start(pid: int) -> str:
-    """When it started, "" for one that is gone."""
-    try:
-        told = Path(f"/proc/{pid}/stat").read_text(errors="replace")
-    except OSError:
-        return ""
-    return told.rpartition(")")[2].split()[_START]
