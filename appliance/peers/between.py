@@ -3,7 +3,6 @@ and certificates of the listener by which nodes reach one another.
 """
 
 import socket
-from collections.abc import Callable
 
 from appliance.base.clock import Clock
 from appliance.certificates.outgoing import OutgoingCertificates
@@ -16,18 +15,18 @@ from appliance.peers.carrier import Carrier, Carry, plain
 def carry_to_brokers(config: BrokerConfig, clock: Clock) -> Carry:
     """Returns what makes the carriers of connections to other brokers. config: as this process has
     it; a changed file of certificates holds from the next connection on."""
-    return _carry(between_nodes.to_brokers(config), lambda: config, clock)
+    return _carry(between_nodes.to_brokers(config), config, clock)
 
 
 def carry_to_controllers(config: BrokerConfig, clock: Clock) -> Carry:
     """The same, to the controller listeners of other nodes."""
-    return _carry(between_nodes.to_controllers(config), lambda: config, clock)
+    return _carry(between_nodes.to_controllers(config), config, clock)
 
 
-def _carry(way: between_nodes.NodeRoute, config: Callable[[], BrokerConfig], clock: Clock) -> Carry:
+def _carry(way: between_nodes.NodeRoute, config: BrokerConfig, clock: Clock) -> Carry:
     if way.protocol != SSL:
         return plain
-    certificates = OutgoingCertificates(config, way.listener, clock)
+    certificates = OutgoingCertificates(lambda: config, way.listener, clock)
 
     def carry(sock: socket.socket, host: str) -> Carrier:
         from appliance.peers.tls import TlsCarrier
