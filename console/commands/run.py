@@ -124,9 +124,8 @@ def _attend(command: tuple[str, ...], environment: dict[str, str]) -> int:
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED | {signal.SIGCHLD})
     libc, ours = ctypes.CDLL(None), os.getpid()
 
-    def tie_child() -> (
-        None
-    ):  # before it becomes the command, which nothing else can tell of our end
+    def tie_child() -> None:
+        # Before it becomes the command, which nothing else can tell of our end.
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         if os.getppid() != ours:

@@ -9,6 +9,7 @@ import threading
 
 import pytest
 from cryptography import x509
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from console.model.secure.authority import Authority, new_authority
@@ -62,8 +63,10 @@ def test_another_name_is_not_believed(authority, tmp_path):
 def test_another_authority_is_not_believed(authority, tmp_path):
     other = Authority(*new_authority("Penstock CA", NOW))
     issued = other.issue_server(["localhost"], NOW)
-    assert other.signed(issued.certificate)
-    assert not authority.signed(issued.certificate)
+    signed = x509.load_pem_x509_certificate(issued.certificate)
+    signed.verify_directly_issued_by(x509.load_pem_x509_certificate(other.certificate))
+    with pytest.raises(InvalidSignature):
+        signed.verify_directly_issued_by(x509.load_pem_x509_certificate(authority.certificate))
     with pytest.raises(ssl.SSLCertVerificationError):
         agreed(authority, issued, "localhost", tmp_path)
 

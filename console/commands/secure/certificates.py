@@ -9,7 +9,7 @@ import click
 
 from console.flags.private import private
 from console.model.failure import OK
-from console.model.secure.folder import DEFAULT_FOLDER, Client, SecureFolder
+from console.model.secure.folder import ADMIN, DEFAULT_FOLDER, Client, SecureFolder
 from console.show.output import say
 
 _DAY: Final = "%Y-%m-%d"
@@ -61,7 +61,7 @@ def init(hosts: tuple[str, ...], port: int, folder: str) -> int:
     made = SecureFolder(Path(folder))
     admin = made.create(hosts, port, _now())
     say(f"made {made.path}: authority, certificate of the server, settings")
-    _say_client("admin", admin)
+    _say_client(ADMIN, admin)
     say(f"start:   penstock up --config {made.settings}")
     say(f"try:     penstock topic list --command-config {admin.librdkafka}")
     say("clients: penstock secure client NAME")

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -108,14 +107,6 @@ class Authority:
     def end_of(certificate: bytes) -> datetime.datetime:
         """The end of the first certificate of this PEM text."""
         return x509.load_pem_x509_certificate(certificate).not_valid_after_utc
-
-    def signed(self, certificate: bytes) -> bool:
-        """True if the first certificate of this PEM text carries the authority's signature."""
-        try:
-            x509.load_pem_x509_certificate(certificate).verify_directly_issued_by(self._certificate)
-        except (ValueError, TypeError, InvalidSignature):
-            return False
-        return True
 
 
 def new_authority(name: str, now: datetime.datetime, days: int = AUTHORITY_DAYS) -> Issued:
