@@ -28,62 +28,78 @@ _UNTOLD: Final = frozenset(("USAGE", "FAILED"))
 Table = dict[str, tuple[str, str]]
 """Name of a command → (its module below the group's package, with `:name` when what is called there
 is not `command`; one line of help)."""
-_COMMANDS: Final[Table] = {
-    "up": ("up", "Start an appliance in this terminal."),
-    "restart": ("restart", "Restart or upgrade it; its clients wait for it."),
-    "run": ("run", "Run a command beside an appliance of its own."),
-    "wait": ("wait", "Wait until an appliance of this host is ready."),
-    "doctor": ("doctor", "Say what is wrong with this host or the appliance, and what helps."),
-    "explain": ("explain", "Say what an error or an event means, and what helps."),
-    "demo": ("demo.command", "Load real data, run jobs over it, compare what comes out."),
-    "status": ("status", "How it stands, on one screen; the exit code says so too."),
-    "top": ("top", "What goes through it, live: by topic, client, process."),
-    "connections": ("client.list", "Who is connected, how fast; as client list."),
-    "topic": ("topic", "Create, inspect, change and delete topics."),
-    "group": ("group", "Inspect consumer groups, move their offsets."),
-    "txn": ("txn", "Open transactions: what they hold back; abort them."),
-    "cluster": ("cluster", "Nodes, quorum, replicas: who is missing, and why."),
-    "quota": ("quota", "Say how much clients may use; see who is throttled."),
-    "client": ("client", "See who is connected, how fast, and who has to wait."),
-    "event": ("event", "See what happens in it: its own events, as they come."),
-    "config": ("config", "Settings of broker, cluster, topics and groups."),
-    "secure": ("secure", "Certificates: open it to other hosts, encrypted."),
-    "profile": ("profile", "Names of your own for several appliances."),
-    "produce": ("produce", "Write records: lines of stdin, or files."),
-    "consume": ("consume", "Read records: by offset, by time, from the end."),
-    "job": ("job", "Derived streams: jobs over topics, run by Spark."),
-    "stats": ("stats", "How it is doing: requests, latencies, errors, topics."),
-    "metrics": ("metrics", "What it tells Prometheus; alert rules, a board."),
-    "console": ("console", "Watch it on one screen: rates, topics, groups."),
-    "log": ("log", "Look into the files of a data folder."),
-    "storage": ("storage", "Find and repair damage in a data folder."),
-    "backup": ("backup", "Keep copies of an appliance, in a folder or a bucket."),
-    "restore": ("restore", "Make a data folder of a backup, up to a point in time."),
-    "import": ("kafka_folders:take_in", "Make a data folder of Apache Kafka's."),
-    "export": ("kafka_folders:give_out", "Make a folder that Apache Kafka starts with."),
-    "debug": ("debug", "Gather what somebody needs who helps."),
-    "metadata": ("metadata", "Repair the metadata log of a data folder."),
-    "service": ("service", "Start it with the host, or your login, by systemd."),
-    "version": ("version", "Say which version this is."),
+_GROUPS: Final[dict[str, Table]] = {
+    "Start": {
+        "up": ("up", "Start an appliance in this terminal."),
+        "restart": ("restart", "Restart or upgrade an appliance while its clients wait."),
+        "wait": ("wait", "Wait until an appliance of this host is ready."),
+        "run": ("run", "Run a command beside a temporary appliance."),
+        "demo": ("demo.command", "Load real data, run jobs over it and compare the results."),
+        "service": ("service", "Install and control the systemd service."),
+        "profile": ("profile", "Manage named connections to several appliances."),
+        "version": ("version", "Show the version."),
+        "help": ("help", "Show help for a command."),
+    },
+    "Data": {
+        "topic": ("topic", "Create, inspect, change and delete topics."),
+        "produce": ("produce", "Write records from stdin or files."),
+        "consume": ("consume", "Read records by offset, by time or from the end."),
+        "group": ("group", "Inspect consumer groups and reset their offsets."),
+        "txn": ("txn", "Inspect and abort open transactions."),
+    },
+    "Jobs": {
+        "job": ("job", "Run and inspect derived streams on Spark."),
+    },
+    "Operate": {
+        "console": ("console", "Open the terminal console: rates, topics, groups, jobs."),
+        "status": ("status", "Show the state of an appliance on one screen."),
+        "top": ("top", "Show live throughput by topic, client and process."),
+        "connections": ("client.list", "List client connections; the same as client list."),
+        "client": ("client", "Inspect connected clients and their metrics."),
+        "quota": ("quota", "Set client quotas and see which clients are throttled."),
+        "cluster": ("cluster", "Inspect, grow and shrink a cluster."),
+        "config": ("config", "Show and change settings of brokers, topics and groups."),
+        "secure": ("secure", "Create certificates and encrypt the listeners."),
+        "event": ("event", "List and follow the appliance's own events."),
+        "stats": ("stats", "Show request rates, latencies and errors."),
+        "metrics": ("metrics", "Show the metrics, alert rules and dashboard for Prometheus."),
+    },
+    "Repair": {
+        "doctor": ("doctor", "Check this host and the appliance, and suggest remedies."),
+        "explain": ("explain", "Explain an error or an event, and what to do about it."),
+        "backup": ("backup", "Back up an appliance to a folder or a bucket."),
+        "restore": ("restore", "Restore a data folder from a backup, up to a point in time."),
+        "log": ("log", "Dump and verify segments of a data folder."),
+        "storage": ("storage", "Find and repair damage in a data folder."),
+        "metadata": ("metadata", "Repair the metadata log of a data folder."),
+        "import": ("kafka_folders:take_in", "Convert a data folder of Apache Kafka."),
+        "export": ("kafka_folders:give_out", "Write a data folder that Apache Kafka starts with."),
+        "debug": ("debug", "Collect a bundle for a bug report."),
+    },
 }
+"""The commands of the tree's root by what they are for."""
 
 
 class LazyGroup(click.Group):
-    """A group that knows its commands by a table. package: where their modules are. aliases: other
-    name → name."""
+    """A group that knows its commands by a table and imports a command when it is called.
+
+    package: the package of the commands' modules. table: its commands, or its commands by section
+    of the help text. aliases: other name → name.
+    """
 
     def __init__(
         self,
         name: str,
         *,
         package: str,
-        table: Table,
+        table: Table | dict[str, Table],
         aliases: dict[str, str] | None = None,
         **rest: Any,
     ) -> None:
         super().__init__(name, **rest)
         self._package = package
-        self._table = table
+        self._sections = _sections_of(table)
+        self._table = {name: entry for part in self._sections.values() for name, entry in part.items()}
         self._aliases = aliases or {}
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -121,8 +137,22 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in self._table.items()])
+        widest = max(map(len, self._table))
+        for title, part in self._sections.items():
+            with formatter.section(title):
+                rows = [(name.ljust(widest), line) for name, (_, line) in part.items()]
+                formatter.write_dl(rows)
+
+
+def _sections_of(table: Table | dict[str, Table]) -> dict[str, Table]:
+    """The commands by section of the help text; a table without sections is one of Commands."""
+    sections: dict[str, Table] = {}
+    for name, entry in table.items():
+        if isinstance(entry, dict):
+            sections[name] = entry
+        else:
+            sections.setdefault("Commands", {})[name] = entry
+    return sections
 
 
 def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -135,12 +165,12 @@ def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 root = LazyGroup(
     "penstock",
     package="console.commands",
-    table=_COMMANDS,
+    table=_GROUPS,
     params=[
         click.Option(
             ["--profile"],
             metavar="NAME",
-            help="Which appliance, by a name of your own.  [default: $PENSTOCK_PROFILE]",
+            help="Use this named connection.  [default: $PENSTOCK_PROFILE]",
         ),
         click.Option(
             ["--version"],
@@ -148,22 +178,22 @@ root = LazyGroup(
             is_eager=True,
             expose_value=False,
             callback=_show_version,
-            help="Say which version this is.",
+            help="Show the version and exit.",
         ),
     ],
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     help="A Kafka-compatible event-streaming appliance: one host, or three as a cluster.",
     epilog="""\b
 Examples:
-  penstock demo                                      real data, end to end
-  penstock up                                        an appliance on localhost:9092
+  penstock demo                                      load real data, end to end
+  penstock up                                        serve clients on localhost:9092
   penstock topic create hello
   echo world | penstock produce hello
   penstock consume hello -o start -e
 
 TAB completion: eval "$(_PENSTOCK_COMPLETE=bash_source penstock)"; zsh_source and fish_source too.
 Exit codes: 0 ok, 1 refused or failed, 2 usage or settings, 3 unreachable or too late,
-4 a check came out negative, 130 Ctrl-C.""",
+4 a check failed, 130 Ctrl-C.""",
 )
 
 
