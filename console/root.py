@@ -99,7 +99,9 @@ class LazyGroup(click.Group):
         super().__init__(name, **rest)
         self._package = package
         self._sections = _sections_of(table)
-        self._table = {name: entry for part in self._sections.values() for name, entry in part.items()}
+        self._table = {
+            name: entry for part in self._sections.values() for name, entry in part.items()
+        }
         self._aliases = aliases or {}
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -21,11 +21,13 @@ _IN_BROWSER: Final = "TEXTUAL_DRIVER"
 
 @click.command("console")
 @click.argument("place", nargs=-1, metavar="[PLACE]")
-@click.option("--jobs", metavar="DIR", help="The jobs folder.  [default: beside the appliance]")
-@click.option("--demo", is_flag=True, help="Over the demo's data, its jobs running.")
-@click.option("--web", is_flag=True, help="In a browser of this host: prints the address.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8092, help="Of --web.")
-@click.option("--read-only", is_flag=True, help="Every request that changes something is refused.")
+@click.option("--jobs", metavar="DIR", help="The jobs folder.  [default: that of the appliance]")
+@click.option("--demo", is_flag=True, help="Open it on the demo's data with its jobs running.")
+@click.option(
+    "--web", is_flag=True, help="Serve it to a browser of this host, and print the address."
+)
+@click.option("--port", type=click.IntRange(0, 65535), default=8092, help="Port of --web.")
+@click.option("--read-only", is_flag=True, help="Refuse every change.")
 @connected
 def command(
     link: Link,
@@ -36,11 +38,11 @@ def command(
     port: int,
     read_only: bool,
 ) -> int:
-    """See and change it on one screen: what needs attention, rates, topics, groups, jobs.
+    """Open the terminal console: problems, rates, topics, groups, jobs.
 
-    Press ? for its keys. PLACE is where it begins: overview, topics, topic NAME, groups, group
-    NAME, jobs, job NAME, preview FILE, txns or log. Rates and processes are shown of an appliance
-    of this host; without one it offers to start it.
+    Press ? for the keys. PLACE is the first view: overview, topics, topic NAME, groups, group NAME,
+    jobs, job NAME, preview FILE, txns or log. Rates and processes are shown for an appliance of
+    this host; when none runs, the console offers to start one.
 
     \b
     penstock console

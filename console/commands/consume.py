@@ -37,42 +37,52 @@ def _json(ctx: click.Context, _: click.Parameter, value: bool) -> bool:
     return value
 
 
-_FILTERS: Final = """--filter: all of its words must hold, those with ! must not. A word is looked
-for whatever its case in key, value and headers, "words" as they are, /expression/ (RE2) too, /…/i
-in any case; key: value: header: header.NAME: partition: say where. $.a.b[0] = 5 compares what JSON
-has there, with = != < <= > >= and ~ (is in the text); [*] is any element. key:null is no key."""
+_FILTERS: Final = """--filter: every term must match, and terms with ! must not. A plain word is
+    searched in key, value and headers regardless of case, "words" exactly, /expression/ as RE2,
+    /…/i regardless of case. key: value: header: header.NAME: partition: limit where. $.a.b[0] = 5
+    compares a JSON value with = != < <= > >= or ~ (contains); [*] is any element. key:null matches
+    a missing key."""
 
 
 @click.command("consume", epilog=_FILTERS)
 @click.argument("topics", nargs=-1, metavar="[TOPIC]...", shell_complete=topic_names)
-@click.option("-r", "--regex", metavar="PATTERN", help="The topics that this expression finds.")
+@click.option("-r", "--regex", metavar="PATTERN", help="Topics that match this regular expression.")
 @click.option(
     "-g", "--group", metavar="NAME", shell_complete=group_names,
-    help="As a member of this group: it knows where to go on, and remembers what was printed.",
+    help="Join this group: continue from its committed offsets, and commit.",
 )  # fmt: skip
 @click.option(
     "-o", "--offset", "offsets", multiple=True, metavar="OFFSET",
-    help="In each partition: start, end, 47, +2, -3, @TIME, 2h; e@TIME or FROM..TO says where to"
-    " stop; 0:47 is about partition 0.  [default: start]",
+    help="Start in each partition: start, end, 47, +2, -3, @TIME, 2h; stop: e@TIME or "
+         "FROM..TO; 0:47 is partition 0 only.  [default: start]",
 )  # fmt: skip
 @click.option(
     "--filter", "filter_text", default="", metavar="F",
-    help="""Only records with this in them: word, "Word", /regex/, key:…, header.NAME:…, $.a = 5,"""
+    help="""Only records that match: word, "Word", /regex/, key:…, header.NAME:…, $.a = 5,"""
     " !…; see below.",
 )  # fmt: skip
-@click.option("-n", "-c", "--num", "count", type=click.IntRange(0), metavar="N", help="Only N.")
 @click.option(
-    "-p", "--partitions", type=click.IntRange(0), multiple=True, metavar="N", help="Only these."
+    "-n", "-c", "--num", "count", type=click.IntRange(0), metavar="N", help="Stop after N records."
+)
+@click.option(
+    "-p",
+    "--partitions",
+    type=click.IntRange(0),
+    multiple=True,
+    metavar="N",
+    help="Only these partitions.",
 )
 @click.option("-f", "--record-format", metavar="F", help=r"%k %v %o %p %t %T %h \n \t; see above.")
-@click.option("-e", "--exit", "exit_at_end", is_flag=True, help="Stop when all has been read.")
-@click.option("-J", "--json", "as_json", is_flag=True, is_eager=True, callback=_json,
-              help="A line of JSON for each record.")  # fmt: skip
 @click.option(
-    "--csv", "as_csv", is_flag=True, help="CSV with titles; bytes that are no text in base64."
+    "-e", "--exit", "exit_at_end", is_flag=True, help="Stop at the end of the partitions."
 )
-@click.option("--raw", is_flag=True, help="Control characters as they are, on a terminal too.")
-@click.option("--meta-only", is_flag=True, help="JSON without key, value and headers.")
+@click.option("-J", "--json", "as_json", is_flag=True, is_eager=True, callback=_json,
+              help="Print a line of JSON for each record.")  # fmt: skip
+@click.option(
+    "--csv", "as_csv", is_flag=True, help="Print CSV with a header line; binary data in base64."
+)
+@click.option("--raw", is_flag=True, help="Do not escape control characters on a terminal.")
+@click.option("--meta-only", is_flag=True, help="Print JSON without key, value and headers.")
 @connected
 @decoded
 def command(
@@ -92,14 +102,15 @@ def command(
     meta_only: bool,
     decoders: Decoders | None,
 ) -> None:
-    """Read records; stops at the end with -e, after N with -n, else with Ctrl-C. On a terminal
+    """Read records until the end with -e, N records with -n, else until Ctrl-C. On a terminal
     control characters are escaped, except with --raw.
 
-    Without -f and -J each value is printed with a newline. Letters of -f: %t topic, %p partition,
-    %o offset, %T timestamp in ms, %k key, %v value, %h headers, %K %V lengths (-1: null), %%.
+    Without -f and -J each value is printed with a newline. Fields of -f: %t topic, %p partition, %o
+    offset, %T timestamp in ms, %k key, %v value, %h headers, %K %V lengths (-1: null), %%.
 
-    With --decode key and value are printed as they read: JSON with every digit, MessagePack, Avro
-    and Protobuf as JSON, what fits nothing in hexadecimal digits; -J says which and why.
+    With --decode, keys and values are decoded: JSON with every digit; MessagePack, Avro and
+    Protobuf as JSON; anything else as hexadecimal digits. -J shows the detected format and the
+    reason.
 
     \b
     penstock consume orders -e

@@ -25,20 +25,20 @@ _LIMIT_S = 10.0
 @data_option
 @click.option(
     "-b", "--bootstrap-server", "bootstrap", metavar="HOST:PORT",
-    help="The appliance that answers there, instead of a folder.",
+    help="The appliance at this address, instead of a folder.",
 )  # fmt: skip
-@click.option("--fix", is_flag=True, help="Apply the remedies that are safe; asks before each.")
+@click.option("--fix", is_flag=True, help="Apply the safe remedies; asks before each.")
 @yes_option
 @formatted
 def command(data: str | None, bootstrap: str | None, fix: bool, yes: bool, output: str) -> int:
-    """Look at this host and at the appliance on it: what is wrong, worst first, and what helps.
+    """Check this host and the appliance on it: problems, worst first, each with a remedy.
 
-    The appliance need not run, and is asked nothing when --data names its folder. Of one on
-    another host only disks and addresses are looked at. What only root may change is printed; as
-    root --fix applies it.
+    The appliance need not run, and gets no request when --data names its folder. For an appliance
+    on another host only disks and addresses are checked. Remedies that need root are printed; as
+    root, --fix applies them.
 
-    Exit code 0: nothing, or notes alone; 1: warnings; 2: something that will lose service or data
-    (or the command line is wrong); 3: nobody answers at -b.
+    Exit code 0: no problem, or notes only; 1: warnings; 2: a danger to service or data, or a usage
+    error; 3: no answer at -b.
 
     \b
     penstock doctor

@@ -20,10 +20,10 @@ def _names(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]
 @click.argument("names", metavar="[NAME]...", nargs=-1, shell_complete=_names)
 @formatted
 def command(names: tuple[str, ...], output: str) -> int:
-    """Say what an error or an event of the log means, and what to do about it.
+    """Explain an error or an event of the log, and what to do about it.
 
-    NAME is what stands in brackets behind a failure, or in the log: an error of Kafka by its name
-    or number, a failure of a command, an event. Without one all of them are listed.
+    NAME is the word in brackets after a failure, or an event's name in the log: a Kafka error by
+    name or number, a failure of a command, an event. Without a name all of them are listed.
 
     \b
     penstock explain NOT_ENOUGH_REPLICAS

@@ -29,20 +29,19 @@ _MB: Final = 1_000_000
     "--data",
     default=DEFAULT_DATA,
     metavar="DIR",
-    help=f"The data folder that is made, empty or not there.  [default: ./{DEFAULT_DATA}]",
+    help=f"The data folder to create; empty or absent.  [default: ./{DEFAULT_DATA}]",
 )
 @dry_run_option
 @yes_option
 @formatted
 @private
 def take_in(folder: str, data: str, dry_run: bool, yes: bool, output: str) -> int:
-    """Make a data folder of that of a stopped Apache Kafka, which `penstock up --data DIR` opens.
+    """Convert the data folder of a stopped Apache Kafka broker, for `penstock up --data DIR`.
 
-    FOLDER is what log.dirs in server.properties names: of one KRaft node, broker and controller
-    in one. Topics, settings, records with their offsets, groups, transactions and producers stay
-    as they are; it is the same cluster and node, so the two must never run beside each other.
-    FOLDER is only read, and stays what it was. The plan is shown first, with what is not the same
-    here.
+    FOLDER is the value of log.dirs in server.properties, of one KRaft node that is broker and
+    controller. Topics, settings, records with their offsets, groups, transactions and producers are
+    kept. The cluster id and node id are kept as well, so the two must never run at the same time.
+    FOLDER is only read. The plan is shown first, with all differences.
 
     \b
     penstock import /var/lib/kafka --data /srv/events --dry-run
@@ -75,11 +74,11 @@ def take_in(folder: str, data: str, dry_run: bool, yes: bool, output: str) -> in
 @formatted
 @private
 def give_out(folder: str, data: str, dry_run: bool, yes: bool, output: str) -> int:
-    """Make a folder that Apache Kafka starts with, of a data folder whose appliance is stopped.
+    """Convert the data folder of a stopped appliance into one that Apache Kafka starts with.
 
-    FOLDER is empty or not there yet; it also gets a server.properties to begin with. Topics,
-    records, groups, transactions and producers stay as they are; settings that Apache Kafka does
-    not know are left out. The data folder is only read.
+    FOLDER is empty or absent; it also gets a server.properties. Topics, records, groups,
+    transactions and producers are kept; settings unknown to Apache Kafka are left out. The data
+    folder is only read.
 
     \b
     penstock export /var/lib/kafka --data /srv/events --dry-run

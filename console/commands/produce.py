@@ -27,28 +27,36 @@ _CHUNK: Final = 1 << 16
 @click.argument("topic", shell_complete=topic_names)
 @click.argument("files", nargs=-1, metavar="[FILE]...")
 @click.option("-k", "--key", help="The key of every record.")
-@click.option("-K", "--key-delimiter", metavar="D", help="Lines are KEY D VALUE.")
-@click.option("-D", "--delimiter", metavar="D", default="\\n", help=r"Between records.  [\n]")
-@click.option("--value", metavar="V", help="One record with this value; stdin is not read.")
-@click.option("--null", is_flag=True, help="One record without a value: a tombstone of its key.")
+@click.option("-K", "--key-delimiter", metavar="D", help="Split lines into KEY D VALUE.")
+@click.option("-D", "--delimiter", metavar="D", default="\\n", help="Record delimiter.  [\\n]")
+@click.option("--value", metavar="V", help="Write one record with this value instead of stdin.")
+@click.option("--null", is_flag=True, help="Write one record without a value: a tombstone.")
 @click.option("--encoding", type=click.Choice(ENCODINGS), default=TEXT, metavar="HOW",
-              help=f"How values are written: {', '.join(ENCODINGS)}.  [text]")  # fmt: skip
+              help=f"Encoding of values: {', '.join(ENCODINGS)}.  [text]")  # fmt: skip
 @click.option("--key-encoding", type=click.Choice(ENCODINGS), default=TEXT, metavar="HOW",
-              help="How keys are.  [text]")  # fmt: skip
+              help="Encoding of keys.  [text]")  # fmt: skip
 @click.option(
-    "-H", "--header", "headers", multiple=True, metavar="K=V", help="A header of all; K: null."
+    "-H",
+    "--header",
+    "headers",
+    multiple=True,
+    metavar="K=V",
+    help="A header for every record; K alone: null value.",
 )
 @click.option("--header-encoding", type=click.Choice(ENCODINGS), default=TEXT, metavar="HOW",
-              help="How headers' values are.  [text]")  # fmt: skip
-@click.option("-Z", "--tombstone", is_flag=True, help="Empty keys and values are null.")
-@click.option("-z", "--compression", type=click.Choice(CODECS), help="The codec.")
+              help="Encoding of header values.  [text]")  # fmt: skip
+@click.option("-Z", "--tombstone", is_flag=True, help="Treat empty keys and values as null.")
+@click.option("-z", "--compression", type=click.Choice(CODECS), help="Compression codec.")
 @click.option("-p", "--partition", type=click.IntRange(0), metavar="N", help="The partition.")
 @click.option("--acks", type=click.Choice(["0", "1", "all", "-1"]), help="[default: all]")
-@click.option("-J", "--json", "as_json", is_flag=True, help="Lines as consume -J prints them.")
-@click.option("-f", "--record-format", metavar="F", help="How lines read: %k %v %p %h, as '%k,%v'.")
+@click.option("-J", "--json", "as_json", is_flag=True, help="Read lines as consume -J prints them.")
+@click.option(
+    "-f", "--record-format", metavar="F", help="Format of a line: %k %v %p %h, for example '%k,%v'."
+)
 @click.option(
     "-o", "--output", "--format", "output", type=click.Choice(FORMATS), is_eager=True,
-    callback=remember, metavar="FORM", help="Print where each record went, in this form.",
+    callback=remember, metavar="FORM", help="Print partition and offset of each record in "
+                                            "this form.",
 )  # fmt: skip
 @connected
 def command(
@@ -60,7 +68,7 @@ def command(
     acks: str | None,
     **how: Any,
 ) -> None:
-    """Write records: each line of stdin is a value, or each FILE as a whole.
+    """Write records: each line of stdin, or each FILE as one value.
 
     \b
     echo world | penstock produce hello

@@ -13,13 +13,13 @@ from console.show.output import emit
 @located
 @formatted
 def command(data: str, output: str) -> int:
-    """Restart an appliance of this host, as it was started, by the program that is installed now:
-    after an upgrade the new one. Nobody is refused meanwhile: who connects waits.
+    """Restart an appliance of this host with its own options, by the installed program: after an
+    upgrade that is the new one. New connections wait meanwhile; none is refused.
 
-    First that program says whether it would start (penstock up --check); if not, everything goes on
-    and exit code 1 says why. Then the appliance ends in order, and its process goes on as the new
-    one, with the same process id, the same listening sockets and the connections of its clients; a
-    node of a cluster hands over what it leads and closes those.
+    The installed program first checks whether it would start (penstock up --check). If not, the
+    running appliance continues and the exit code is 1. Otherwise the appliance shuts down cleanly
+    and its process becomes the new one, with the same process id, listening sockets and client
+    connections. A node of a cluster hands over its leaderships and closes its client connections.
 
     \b
     penstock restart

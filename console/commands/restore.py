@@ -22,22 +22,24 @@ from console.show.progress import Progress
 @click.command("restore")
 @click.argument("where", metavar="WHERE")
 @click.argument("folders", nargs=-1, required=True, metavar="DIR...")
-@click.option("--backup", default="", metavar="NAME", help="This one, not the newest.")
-@click.option("--to", "to", default="", metavar="TIME", help="No record later than that.")
+@click.option(
+    "--backup", default="", metavar="NAME", help="Restore this backup instead of the newest."
+)
+@click.option("--to", "to", default="", metavar="TIME", help="Restore no record later than this.")
 @dry_run_option
 @formatted
 @private
 def command(
     where: str, folders: tuple[str, ...], backup: str, to: str, dry_run: bool, output: str
 ) -> int:
-    """Make the empty folder DIR the data folder of a backup, which `penstock up --data DIR` opens.
-    With log.dirs name as many as there were. It is the same cluster and node as before, so the
-    other one must not run any more; of a node of a cluster it is an appliance alone, with what that
-    node had, and a cluster of its own. What is read is held against its SHA-256.
+    """Restore a backup into the empty folder DIR, for `penstock up --data DIR`. With log.dirs name
+    as many folders as there were. The result has the same cluster id and node id, so the original
+    must not run any more. A node of a cluster becomes a single appliance with that node's data and
+    a new cluster id. Every file is compared with its SHA-256.
 
-    With --to each partition ends before its first batch with a later record, by what records say of
-    themselves, and transactions that were open then are aborted. The first backup behind TIME is
-    taken. TIME is as in 2026-11-23T12:00, 12:00 or 2h, which is two hours ago.
+    With --to each partition ends before its first batch with a later record timestamp, and
+    transactions that were open then are aborted. The first backup after TIME is used. TIME is
+    2026-11-23T12:00, 12:00 or 2h (two hours ago).
 
     \b
     penstock restore /mnt/backups /srv/events

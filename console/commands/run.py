@@ -43,10 +43,10 @@ _ENDS: Final = (signal.SIGTERM, signal.SIGHUP)
 @click.command("run", context_settings={"allow_interspersed_args": False})
 @click.option(
     "-t", "--topic", "wanted", metavar="NAME[:PARTITIONS]", multiple=True,
-    help="A topic to be there when the command begins; may be repeated.",
+    help="Create this topic before the command starts; may be repeated.",
 )  # fmt: skip
 @click.option(
-    "--data", metavar="DIR", help="A data folder that stays.  [default: one that is removed]"
+    "--data", metavar="DIR", help="Keep the data in this folder.  [default: a temporary folder]"
 )
 @click.option(
     "-o", "settings", metavar="KEY=VALUE", multiple=True, help="A setting of the appliance."
@@ -55,12 +55,12 @@ _ENDS: Final = (signal.SIGTERM, signal.SIGHUP)
 def command(
     wanted: tuple[str, ...], data: str | None, settings: tuple[str, ...], command: tuple[str, ...]
 ) -> int:
-    """Run a command beside an appliance of its own, on a free port, and end the appliance with it.
+    """Run a command beside a temporary appliance on a free port, and stop the appliance with it.
 
-    The command finds it by PENSTOCK_BOOTSTRAP, BOOTSTRAP_SERVERS, KAFKA_BOOTSTRAP_SERVERS,
-    KAFKA_BROKERS, RPK_BROKERS, SPRING_KAFKA_BOOTSTRAP_SERVERS and the like. Signals are passed on
-    to it; its exit code is ours, 128 and the signal's number when a signal ended it, 127 when there
-    is no such command.
+    The command finds the address in PENSTOCK_BOOTSTRAP, BOOTSTRAP_SERVERS, KAFKA_BOOTSTRAP_SERVERS,
+    KAFKA_BROKERS, RPK_BROKERS, SPRING_KAFKA_BOOTSTRAP_SERVERS and similar variables. Signals are
+    forwarded to the command. The exit code is that of the command, 128 plus the number of the
+    signal that ended it, or 127 when the command is not found.
 
     \b
     penstock run -- pytest

@@ -28,11 +28,11 @@ _APIS: Final[tuple[str, ...]] = (
 
 @click.command("stats")
 @located
-@click.option("-p", "--processes", is_flag=True, help="Its processes instead of its APIs.")
-@click.option("-t", "--topics", is_flag=True, help="Its topics instead of its APIs.")
+@click.option("-p", "--processes", is_flag=True, help="Show processes instead of APIs.")
+@click.option("-t", "--topics", is_flag=True, help="Show topics instead of APIs.")
 @click.option(
     "--over", type=Seconds(0.01, 3600), metavar="TIME",
-    help="Of the next so long.  [default: since the start]",
+    help="Measure over this time from now.  [default: since the start]",
 )  # fmt: skip
 @formatted
 @watched
@@ -45,12 +45,12 @@ def command(
     over: float | None,
     output: str,
 ) -> int:
-    """Show how an appliance of this host is doing, without asking it: requests, MB (10^6 bytes) and
-    errors by API, and how long answers took.
+    """Show requests, MB (10^6 bytes), errors and latencies of an appliance of this host by API.
 
-    Rates are since the start of the appliance; with -w each picture but the first one is about the
-    time since the one before. Times are from a request's bytes to the turn that sends its answer,
-    exact to 1.6 percent. Only the user that runs the appliance may look, and root.
+    Rates cover the time since the start of the appliance; with -w, since the last refresh. A
+    latency lasts from a request's bytes to the turn that sends its response, exact to 1.6 percent.
+    The command reads the appliance's shared memory and sends no request; it needs the appliance's
+    user or root.
 
     \b
     penstock stats -w

@@ -25,25 +25,25 @@ _WATCH: Final = "penstock.standing"
 @click.command("status")
 @click.option(
     "--data", metavar="DIR", default="",
-    help="Of the appliance in this data folder.  [default: that of --profile]",
+    help="The data folder of the appliance.  [default: that of --profile]",
 )  # fmt: skip
 @click.option(
     "--over", type=Seconds(0, 3600), default=1.0, metavar="TIME", show_default="1s",
-    help="Rates over the next so long; 0: since the start.",
+    help="Measure rates over this time from now; 0: since the start.",
 )  # fmt: skip
 @formatted
 @connected
 @watched
 @click.pass_context
 def command(ctx: click.Context, link: Link, data: str, over: float, output: str) -> int:
-    """Show on one screen how an appliance stands: what is wrong, its cluster, processes, traffic,
-    clients, groups that are behind, transactions that hold records back, disks, last warnings.
+    """Show the state of an appliance on one screen: problems, cluster, processes, traffic, clients,
+    lagging groups, transactions that hold records back, disks and the latest warnings.
 
-    Of an appliance of this host most is read from its memory without asking it, by the user that
-    runs it, or root; of any other Kafka what requests tell is shown. Nothing is changed.
+    For an appliance of this host, most is read from its shared memory without a request; this needs
+    its user or root. For any other Kafka broker the state comes from requests. Nothing is changed.
 
-    Exit code 0: it serves, and all is well; 1: it serves, and something is degraded; 2: it does not
-    serve, or is not there. A command line that is wrong is 2 as well, with nothing on stdout.
+    Exit code 0: it serves and all is well; 1: it serves, degraded; 2: it does not serve or does not
+    run. A usage error is 2 as well, with nothing on stdout.
 
     \b
     penstock status

@@ -53,25 +53,27 @@ class _Look:
 
 @click.command("top")
 @located
-@click.option("-t", "--topics", "kind", flag_value="t", default="t", help="By topic, at first.")
-@click.option("-c", "--connections", "kind", flag_value="c", help="By connection of a client.")
-@click.option("-p", "--processes", "kind", flag_value="p", help="By process.")
-@click.option("--sort", metavar="COLUMN", help="By a column; the start of its title will do.")
+@click.option("-t", "--topics", "kind", flag_value="t", default="t", help="Start with topics.")
+@click.option("-c", "--connections", "kind", flag_value="c", help="Start with client connections.")
+@click.option("-p", "--processes", "kind", flag_value="p", help="Start with processes.")
+@click.option(
+    "--sort", metavar="COLUMN", help="Sort by a column; the start of its title is enough."
+)
 @click.option(
     "--interval", type=Seconds(0.1, 3600), default=2.0, metavar="TIME",
-    help="Between two pictures.  [default: 2s]",
+    help="Refresh interval.  [default: 2s]",
 )  # fmt: skip
 @click.option(
     "-n", "--pictures", type=click.IntRange(1), metavar="COUNT",
-    help="End after so many.  [default: 1 where it is no terminal]",
+    help="Stop after this many refreshes.  [default: 1 without a terminal]",
 )  # fmt: skip
 def command(data: str, kind: str, sort: str | None, interval: float, pictures: int | None) -> int:
-    """Show live what goes through an appliance of this host: by topic, by client, by process.
+    """Show the live throughput of an appliance of this host by topic, client and process.
 
-    Keys: t topics, c connections, p processes; < and > sort by another column, r turns the order
-    round; q quits. Rates are of the time since the picture before. Where it is no terminal it
-    prints plain text, one picture after an interval, or as many as -n says. It reads the
-    appliance's memory and asks nothing; only the user that runs it may look, and root.
+    Keys: t topics, c connections, p processes; < and > sort by another column, r reverses the
+    order, q quits. Rates cover the time since the last refresh. Without a terminal it prints plain
+    text once after an interval, or -n times. The command reads the appliance's shared memory and
+    sends no request; it needs the appliance's user or root.
 
     \b
     penstock top

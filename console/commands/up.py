@@ -46,12 +46,12 @@ _JOIN_S: Final = 10.0
     "--listen",
     metavar="HOST:PORT",
     multiple=True,
-    help="Where clients are listened to; may be repeated. Port 0 takes a free one."
-    "  [default: localhost:9092]",
+    help="Address of a client listener; may be repeated. Port 0 takes a free port.  [default: "
+    "localhost:9092]",
 )
 @click.option("--config", metavar="FILE", help="Settings in Kafka's own server.properties form.")
 @click.option(
-    "-o", "settings", metavar="KEY=VALUE", multiple=True, help="A setting; wins over the file."
+    "-o", "settings", metavar="KEY=VALUE", multiple=True, help="A setting; overrides the file."
 )
 @click.option(
     "--cluster-id",
@@ -76,28 +76,28 @@ _JOIN_S: Final = 10.0
 @click.option(
     "--join",
     metavar="HOST:PORT[,...]",
-    help="Become one more node of the cluster of this broker, with an empty data folder.",
+    help="Join the cluster of this broker as a new node, with an empty data folder.",
 )
 @click.option(
     "--node-id",
     metavar="N",
     type=click.IntRange(0),
-    help="With --join: the number of this node.  [default: the next one]",
+    help="With --join: the id of this node.  [default: the next free id]",
 )
 @click.option(
     "--token",
     metavar="TOKEN",
-    help="With --join: what penstock cluster invite printed; it lets in one node, once.",
+    help="With --join: the token that penstock cluster invite printed; it admits one node, once.",
 )
 @click.option(
     "--ready-fd",
     metavar="N",
     type=int,
-    help="Write HOST:PORT and a newline to this descriptor when clients are served.",
+    help="Write HOST:PORT and a newline to this descriptor when the appliance is ready.",
 )
 @click.option(
     "--check", is_flag=True,
-    help="Say whether it would start with these settings and this folder, and change nothing.",
+    help="Check whether it would start with these settings and this folder; change nothing.",
 )  # fmt: skip
 @private
 def command(
@@ -114,10 +114,10 @@ def command(
     ready_fd: int | None,
     check: bool,
 ) -> int:
-    """Start an appliance in this terminal; Ctrl-C ends it in order.
+    """Start an appliance in this terminal; Ctrl-C shuts it down cleanly.
 
-    An empty data folder is formatted by the first start. Only this host can connect unless --listen
-    or the setting "listeners" says otherwise.
+    The first start formats an empty data folder. Only this host can connect unless --listen or the
+    setting "listeners" names another address.
 
     \b
     penstock up

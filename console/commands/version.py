@@ -13,7 +13,7 @@ from console.show.output import emit_one, say
 @click.command("version")
 @formatted
 def command(output: str) -> None:
-    """Say which version this is.
+    """Show the version.
 
     \b
     penstock version

@@ -23,29 +23,29 @@ _FIND_AGAIN_S: Final = 1.0
 @data_option
 @click.option(
     "-b", "--bootstrap-server", "bootstrap", metavar="HOST:PORT",
-    help="Wait also until a broker answers there.",
+    help="Also wait until a broker answers at this address.",
 )  # fmt: skip
 @click.option(
     "--timeout", type=Seconds(0, 86_400), default=30.0, metavar="TIME",
-    help="How long to wait; 0 looks once.  [default: 30s]",
+    help="Time limit; 0 checks once.  [default: 30s]",
 )  # fmt: skip
 @click.option(
     "--probe",
     is_flag=True,
-    help="Wait also until a record is taken, read again, and a group joined.",
+    help="Also wait until a record can be written and read and a group can be joined.",
 )
 @formatted
 def command(
     data: str | None, bootstrap: str | None, timeout: float, probe: bool, output: str
 ) -> int:
-    """Wait until an appliance of this host serves its clients: everything is open, nobody stands
-    still. Without --data, -b, a profile or $PENSTOCK_BOOTSTRAP it is the appliance of
-    ./penstock-data, also before that folder is there, or of the installed service.
+    """Wait until an appliance of this host is ready: every process runs and every partition is
+    open. Without --data, -b, a profile or $PENSTOCK_BOOTSTRAP it is the appliance of
+    ./penstock-data, even before that folder exists, or of the installed service.
 
-    It reads the appliance's memory and asks it nothing, which proves that all can work. --probe
-    proves that it does: it writes to topic __penstock_probe_NODE, which it makes and which keeps
-    ten minutes, reads that again, and joins and deletes a group. Exit code 0 when it is ready; else
-    what is missing, and 4, or 3 when nobody is there.
+    The command reads the appliance's shared memory and sends no request. --probe sends requests: it
+    writes to topic __penstock_probe_NODE (created on demand, retention ten minutes), reads the
+    record back, and joins and deletes a group. Exit code 0: ready; 4: not ready, with the reason;
+    3: no appliance found.
 
     \b
     penstock wait --timeout 60

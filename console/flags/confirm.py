@@ -16,9 +16,9 @@ undoable = click.option(
     "--yes", "-y", is_flag=True, expose_value=False, hidden=True,
     help="Accepted as everywhere: nobody is asked, because the change can be undone.",
 )  # fmt: skip
-yes_option = click.option("--yes", "-y", is_flag=True, help="Do it without being asked.")
+yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 dry_run_option = click.option(
-    "--dry-run", "--dry", "dry_run", is_flag=True, help="Show what would be done, and do nothing."
+    "--dry-run", "--dry", "dry_run", is_flag=True, help="Show the plan and change nothing."
 )
 
 

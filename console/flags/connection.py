@@ -34,14 +34,12 @@ def connected(command: Callable[..., Any]) -> Callable[..., Any]:
         "properties",
         metavar="KEY=VALUE",
         multiple=True,
-        help="A property of the client (librdkafka's names).",
+        help="A client property, by librdkafka's name.",
     )
-    @click.option(
-        "--command-config", metavar="FILE", help="Properties of the client, Java's syntax."
-    )
+    @click.option("--command-config", metavar="FILE", help="Client properties in Java's syntax.")
     @click.option(
         "--timeout", type=Seconds(0.1, 3600), default=30.0, metavar="TIME",
-        help="How long an answer may take.  [default: 30s]",
+        help="Time limit for each request.  [default: 30s]",
     )  # fmt: skip
     @functools.wraps(command)
     def wrapped(

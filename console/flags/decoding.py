@@ -24,16 +24,18 @@ def decoded(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @click.option(
         "--decode", type=click.Choice(CHOICES), metavar="HOW",
-        help=f"How values are read: {', '.join(CHOICES)}.",
+        help=f"Format of values: {', '.join(CHOICES)}.",
     )  # fmt: skip
     @click.option(
         "--decode-key", type=click.Choice(CHOICES), metavar="HOW",
-        help="How keys are.  [default: auto]",
+        help="Format of keys.  [default: auto]",
     )  # fmt: skip
     @click.option(
-        "--schema", metavar="FILE", help="Of avro: .avsc; of protobuf: descriptors, .desc."
+        "--schema", metavar="FILE", help="Schema: .avsc for avro, descriptors (.desc) for protobuf."
     )
-    @click.option("--message", metavar="NAME", default="", help="Which message of that .desc.")
+    @click.option(
+        "--message", metavar="NAME", default="", help="The message type in the .desc file."
+    )
     @registry_flag
     @functools.wraps(command)
     def wrapped(

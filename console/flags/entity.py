@@ -20,7 +20,7 @@ def entity_flags(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option("--ip", metavar="ADDRESS", help="Connections from this address.")
     @click.option(
         "--default", "defaults", type=click.Choice(_TYPES), multiple=True,
-        help="Every user, client id or address without a quota of its own; may be said twice.",
+        help="The default entity for users, client ids or addresses; may be repeated.",
     )  # fmt: skip
     @functools.wraps(command)
     def wrapped(

@@ -16,7 +16,7 @@ data_option = click.option(
 )  # fmt: skip
 _address_option = click.option(
     "-b", "--bootstrap-server", "bootstrap", metavar="HOST:PORT",
-    help="The appliance of this host that answers there, instead of --data.",
+    help="The appliance of this host at this address, instead of --data.",
 )  # fmt: skip
 
 

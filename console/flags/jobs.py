@@ -16,16 +16,18 @@ DEFAULT_FOLDER: Final = "penstock-data/jobs"
 
 timeout_option = click.option(
     "--timeout", type=Seconds(0.1, 3600), default=120.0, metavar="TIME",
-    help="How long the runner may take.  [default: 120s]",
+    help="Time limit for the runner.  [default: 120s]",
 )  # fmt: skip
-wait_option = click.option("--no-wait", is_flag=True, help="Do not wait for the runner.")
+wait_option = click.option(
+    "--no-wait", is_flag=True, help="Do not wait until the runner has done it."
+)
 all_option = click.option("--all", "-a", "everyone", is_flag=True, help="All jobs.")
 master_option = click.option(
     "--master", default="local[*]", metavar="MASTER",
-    help="Where Spark works: local[2], spark://host:7077.  [default: local[*]]",
+    help="Spark master: local[2], spark://host:7077.  [default: local[*]]",
 )  # fmt: skip
 memory_option = click.option(
-    "--memory", default="1g", metavar="SIZE", help="Memory of Spark's driver.  [default: 1g]"
+    "--memory", default="1g", metavar="SIZE", help="Memory of the Spark driver.  [default: 1g]"
 )
 
 

@@ -4,5 +4,5 @@ import click
 
 for_user = click.option(
     "--user", "for_user", is_flag=True,
-    help="Your own service, without root; it starts when you log in.",
+    help="A user service, without root; it starts when you log in.",
 )  # fmt: skip

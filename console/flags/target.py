@@ -16,17 +16,21 @@ def targeted(command: Callable[..., Any]) -> Callable[..., Any]:
     a Target, or None."""
 
     @click.option(
-        "-t", "--topic", metavar="NAME", help="Of this topic.", shell_complete=topic_names
+        "-t", "--topic", metavar="NAME", help="Settings of this topic.", shell_complete=topic_names
     )
     @click.option(
-        "-g", "--group", metavar="NAME", help="Of this consumer group.", shell_complete=group_names
+        "-g",
+        "--group",
+        metavar="NAME",
+        help="Settings of this consumer group.",
+        shell_complete=group_names,
     )
-    @click.option("--broker", metavar="ID", help="Of this broker alone.")
+    @click.option("--broker", metavar="ID", help="Settings of this broker only.")
     @click.option(
-        "--client-metrics", metavar="NAME", help="Of this subscription to clients' metrics."
+        "--client-metrics", metavar="NAME", help="Settings of this client metrics subscription."
     )
-    @click.option("--loggers", metavar="ID", help="Of this broker's loggers: levels of its log.")
-    @click.option("--cluster", is_flag=True, help="The default of all brokers.")
+    @click.option("--loggers", metavar="ID", help="Log levels of this broker's loggers.")
+    @click.option("--cluster", is_flag=True, help="The cluster-wide default of all brokers.")
     @functools.wraps(command)
     def wrapped(
         *args: object,

@@ -22,10 +22,10 @@ from console.streams import paint
 def watched(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds -w/--watch and --interval; the command draws one picture and is called for each."""
 
-    @click.option("-w", "--watch", is_flag=True, help="Show it again and again until Ctrl-C.")
+    @click.option("-w", "--watch", is_flag=True, help="Refresh until Ctrl-C.")
     @click.option(
         "--interval", type=Seconds(0.1, 3600), default=2.0, metavar="TIME",
-        help="Between two pictures.  [default: 2s]",
+        help="Refresh interval.  [default: 2s]",
     )  # fmt: skip
     @functools.wraps(command)
     def wrapped(*args: object, watch: bool, interval: float, **kwargs: object) -> object:

@@ -16,13 +16,13 @@ from appliance.quotas.limits import Entity, entity_text
 from console.model import configs, groups, topic_changes, topics
 from console.model.change import Change
 from console.model.configs import CLUSTER, DELETE, GROUP, SET, TOPIC, Target
+from console.model.desired import Desired, DesiredTopic, Settings
 from console.model.failure import Failure
 from console.model.link import Link
 from console.model.quota_change import proposal
 from console.model.quota_values import brief, exact, shown
 from console.model.quotas import all_quotas
 from console.model.topics import Listed
-from console.model.wished import Settings, Wished, WishedTopic
 
 CREATE, CHANGE, REMOVE, NOTHING = "create", "change", "delete", "nothing"
 _OWN: Final = {TOPIC: "topic", GROUP: "group", CLUSTER.kind: "cluster, set at run time"}
@@ -56,24 +56,26 @@ class Step:
                    for row in self.rows)  # fmt: skip
 
 
-def plan(link: Link, wished: Wished, *, prune: bool) -> list[Step]:
+def plan(link: Link, desired: Desired, *, prune: bool) -> list[Step]:
     """Every step in the order in which they are done, what deletes last. Raises Failure for the
     first thing that cannot be done."""
     steps: list[Step] = []
-    if wished.cluster is not None:
-        steps += _settings(link, CLUSTER, wished.cluster, prune)
+    if desired.cluster is not None:
+        steps += _settings(link, CLUSTER, desired.cluster, prune)
     gone: list[Step] = []
-    if wished.topics is not None:
+    if desired.topics is not None:
         there = topics.listed(link)
-        for name, topic in wished.topics.items():
+        for name, topic in desired.topics.items():
             steps += _topic(link, name, topic, there.get(name), prune)
         if prune:
-            unnamed = sorted(set(topics.choose(there, (), None, internal=False)) - {*wished.topics})
+            unnamed = sorted(
+                set(topics.choose(there, (), None, internal=False)) - {*desired.topics}
+            )
             gone = [_deletion(link, name) for name in unnamed]
-    for name, settings in (wished.groups or {}).items():
+    for name, settings in (desired.groups or {}).items():
         steps += _settings(link, Target(GROUP, name), settings, prune)
-    if wished.quotas is not None:
-        steps += _quotas(link, wished.quotas, prune)
+    if desired.quotas is not None:
+        steps += _quotas(link, desired.quotas, prune)
     return steps + gone
 
 
@@ -81,40 +83,40 @@ def plan(link: Link, wished: Wished, *, prune: bool) -> list[Step]:
 
 
 def _topic(
-    link: Link, name: str, wished: WishedTopic, there: Listed | None, prune: bool
+    link: Link, name: str, desired: DesiredTopic, there: Listed | None, prune: bool
 ) -> Iterator[Step]:
     if there is None:
         change = topic_changes.creating(
-            link, name, wished.partitions, wished.replicas, wished.config
+            link, name, desired.partitions, desired.replicas, desired.config
         )
-        counts = {"partitions": wished.partitions, "replicas": wished.replicas}
-        said = {what: str(count) for what, count in counts.items() if count} | wished.config
+        counts = {"partitions": desired.partitions, "replicas": desired.replicas}
+        said = {what: str(count) for what, count in counts.items() if count} | desired.config
         rows = [Row(CREATE, "topic", name, what, None, value) for what, value in said.items()]
         yield Step(tuple(rows) or (Row(CREATE, "topic", name, "", None, None),), change)
         return
-    _refuse(name, wished, there)
+    _refuse(name, desired, there)
     now = len(there.partitions)
-    more = wished.partitions is not None and wished.partitions > now
-    if wished.partitions is not None and more:
-        row = Row(CHANGE, "topic", name, "partitions", str(now), str(wished.partitions))
-        yield Step((row,), topic_changes.adding(link, name, wished.partitions))
-    found = _settings(link, Target(TOPIC, name), wished.config, prune)
+    more = desired.partitions is not None and desired.partitions > now
+    if desired.partitions is not None and more:
+        row = Row(CHANGE, "topic", name, "partitions", str(now), str(desired.partitions))
+        yield Step((row,), topic_changes.adding(link, name, desired.partitions))
+    found = _settings(link, Target(TOPIC, name), desired.config, prune)
     yield from [one for one in found if one.change is not None or not more]
 
 
-def _refuse(name: str, wished: WishedTopic, there: Listed) -> None:
+def _refuse(name: str, desired: DesiredTopic, there: Listed) -> None:
     """Raises Failure for what apply does not do to a topic that is there."""
     now = len(there.partitions)
-    if wished.partitions is not None and wished.partitions < now:
+    if desired.partitions is not None and desired.partitions < now:
         raise Failure(
-            f"topic {name} has {now} partitions, and {wished.partitions} are wished: they cannot"
-            " become fewer", "write the number that there is", name="CANNOT_APPLY",
+            f"topic {name} has {now} partitions; the file asks for {desired.partitions}, and"
+            " partitions cannot be removed", f"write partitions = {now}", name="CANNOT_APPLY",
         )  # fmt: skip
-    if wished.replicas is not None and wished.replicas != there.replicas:
+    if desired.replicas is not None and desired.replicas != there.replicas:
         raise Failure(
-            f"topic {name} has {there.replicas} replicas, and {wished.replicas} are wished",
-            f"penstock topic replicas set {name} {wished.replicas} moves them, which takes its"
-            " time", name="CANNOT_APPLY",
+            f"topic {name} has {there.replicas} replicas; the file asks for {desired.replicas}",
+            f"penstock topic replicas set {name} {desired.replicas} changes the replication factor",
+            name="CANNOT_APPLY",
         )  # fmt: skip
 
 
@@ -125,12 +127,12 @@ def _deletion(link: Link, name: str) -> Step:
 # Settings -----------------------------------------------------------------------------------------
 
 
-def _settings(link: Link, target: Target, wished: Settings, prune: bool) -> Iterator[Step]:
+def _settings(link: Link, target: Target, desired: Settings, prune: bool) -> Iterator[Step]:
     own = _own(link, target)
     differs: dict[str, str | None] = {
-        key: value for key, value in wished.items() if not _same(key, own.get(key), value)
+        key: value for key, value in desired.items() if not _same(key, own.get(key), value)
     }
-    differs |= dict.fromkeys(key for key in own if prune and key not in wished)
+    differs |= dict.fromkeys(key for key in own if prune and key not in desired)
     kind, _, name = str(target).rpartition(" ") if target.name else ("cluster", "", "")
     if not differs:
         yield Step((Row(NOTHING, kind, name, "", None, None),))
@@ -185,11 +187,11 @@ def _setting(link: Link, target: Target, wanted: Mapping[str, str | None]) -> Ch
 
 
 def _quotas(
-    link: Link, wished: Mapping[Entity, Mapping[str, float]], prune: bool
+    link: Link, desired: Mapping[Entity, Mapping[str, float]], prune: bool
 ) -> Iterator[Step]:
     there = all_quotas(link)
-    for entity in dict.fromkeys([*wished, *(there if prune else ())]):
-        now, then = there.get(entity, {}), wished.get(entity, {})
+    for entity in dict.fromkeys([*desired, *(there if prune else ())]):
+        now, then = there.get(entity, {}), desired.get(entity, {})
         changes: dict[str, float | None] = {
             kind: value for kind, value in then.items() if now.get(kind) != value
         }

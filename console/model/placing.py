@@ -120,11 +120,14 @@ def _shrunk(
 
 def _too_few(partition: Partition, factor: int, brokers: Mapping[int, Node]) -> Failure:
     alive = [str(one.id) for one in brokers.values() if one.lives]
-    nodes = f"{len(alive)} can have one: {', '.join(alive)}" if alive else "none can have one"
+    if len(alive) > 1:
+        nodes = f"only nodes {', '.join(alive)} can hold one"
+    else:
+        nodes = f"only node {alive[0]} can hold one" if alive else "no node can hold one"
     return Failure(
-        f"{partition.topic} {partition.partition} is to have {factor} replicas, and of the nodes"
+        f"topic {partition.topic}, partition {partition.partition}: {factor} replicas wanted,"
         f" {nodes}",
-        "penstock cluster status shows the nodes that there are",
+        "penstock cluster status shows the nodes",
         name="INVALID_REPLICATION_FACTOR",
         kafka_code=38,
     )

@@ -135,13 +135,13 @@ class JobView(JobActions):
         """The head: the shown text, whether it is followed, and the line under the cursor where it
         is too long for its row.
         """
-        rows, told = self.query_one(Rows), "follows"
+        rows, told = self.query_one(Rows), "following"
         if self._text == ERROR:
             told = "the cause first"
         elif not self._follows:
             new = sum(int(key) > self._seen_to for key in self._lines)
             told = f"stands still, {new} new: t follows"
-        title = f"{self._text[0].upper()}{self._text[1:]}: {told}   (v: another text)"
+        title = f"{self._text[0].upper()}{self._text[1:]}: {told}   (v: other logs)"
         rows.set_columns((Column(title, 0),))
         line = self._lines.get(rows.key or "", "")
         self.query_one("#whole", Words).say((line if len(line) > rows.size.width else "", "dim"))

@@ -68,7 +68,7 @@ def _fields(before: Outgoing) -> tuple[Field, ...]:
         value, encoding = outgoing.typed(before.value)
     return (
         Field("key", "Key", key,
-              about="Nothing: the key is null, unless it is said how it is typed."),
+              about="Empty means a null key, unless you choose an encoding."),
         Field("key_encoding", "Key is typed as", key_encoding, hint="text", choices=ENCODINGS,
               about="msgpack: JSON that is written as MessagePack."),
         Field("value", "Value", value, kind=LINES, about=about, lines=4),

@@ -68,7 +68,7 @@ def translate(problem: BaseException, job: str) -> JobError:
         return JobError(f"the kept state does not fit the query any more: {root}", remedy)
     return JobError(
         _in_python(problem) or root,
-        f"penstock job logs {job} --error has its trace, --runner Spark's own story", final=False,
+        f"penstock job logs {job} --error has its trace, --runner Spark's own log", final=False,
     )  # fmt: skip
 
 

@@ -127,7 +127,7 @@ def start(
     except Exception as problem:  # of many kinds: PySpark's, py4j's, the system's
         said = str(problem).split("\n\tat ")[0].splitlines()[0][:300]
         problem_text = f"Spark did not start on {chosen['spark.master']}: {said}"
-        raise JobError(problem_text, f"{place / 'spark.log'} has its own story") from problem
+        raise JobError(problem_text, f"{place / 'spark.log'} is Spark's own log") from problem
 
 
 def died(spark: "SparkSession") -> bool:

@@ -116,7 +116,7 @@ def test_a_topic_gets_more_replicas_and_fewer(nodes, run):
 @pytest.mark.parametrize(
     ("wanted", "code", "said"),
     [
-        ("4", 1, "to have 4 replicas, and of the nodes 3 can have one: 1, 2, 3"),
+        ("4", 1, "4 replicas wanted, only nodes 1, 2, 3 can hold one"),
         ("0:1,9", 2, "there is no node 9"),
         ("7:1", 2, "has no partition 7"),
         ("0:1,1", 2, "named twice"),

@@ -6,6 +6,7 @@ SAMPLES = {
     "wait": "--data {data} --timeout 5",
     "doctor": "--data {data}",
     "explain": "UNKNOWN_TOPIC_OR_PARTITION",
+    "help": "topic create",
     "status": "--data {data}",
     "top": "--data {data} -n 1 --interval 0.1",
     "connections": "--data {data} --over 0.1",

@@ -223,7 +223,7 @@ def test_to_a_point_in_time_later_records_are_gone_and_open_transactions_are_abo
         assert values(one, "out") == (["1"], 0)
         assert committed(one) == 5
     late = penstock("restore", story.where, tmp_path / "x", "--to", now_ms() + 60_000, code=2)
-    assert "no backup was taken behind that time" in late.stderr
+    assert "no backup is newer than that time" in late.stderr
 
 
 def test_one_that_is_torn_is_restored_to_where_it_is_whole(story, tmp_path):

@@ -284,6 +284,35 @@ def test_help_has_examples_and_loads_no_client(run):
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
+def test_help_groups_the_commands_by_purpose(run):
+    told = run("help").stdout
+    assert told == run("--help").stdout
+    titles = re.findall(r"^(\w+):$", told, re.M)
+    assert titles == ["Options", "Start", "Data", "Jobs", "Operate", "Repair"]
+    listed = re.findall(r"^  ([a-z]+)  +[A-Z]", told, re.M)
+    assert sorted(listed) == sorted(root.list_commands(click.Context(root)))
+
+
+@pytest.mark.parametrize("words", [("topic",), ("topic", "config", "set"), ("help",)], ids=" ".join)
+def test_help_of_a_command_is_its_own_help(run, words):
+    assert run("help", *words).stdout == run(*words, "--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("topci",), "There is no command 'topci'. Did you mean topic?"),
+        (("topic", "lsit"), "There is no command 'lsit'. Did you mean list?"),
+        (("version", "x"), "'penstock version' has no command 'x'."),
+    ],
+    ids=["command", "inner", "leaf"],
+)
+def test_help_of_what_is_no_command(run, words, told):
+    done = run("help", *words, code=2)
+    assert told in done.stderr
+    assert done.stdout == ""
+
+
 def test_no_command_loads_what_only_tests_of_kio_need():
     """Wherever hypothesis is installed kio would load it: a third of an appliance's start."""
     code = (

@@ -8,12 +8,12 @@ from importlib.util import find_spec
 
 import pytest
 
+from console.model.desired import parse
 from console.model.failure import Failure
-from console.model.wished import parse
 from tests.console_process import rows, typing
 
 _numbers = itertools.count(1)
-WISHED = """
+DESIRED = """
 [topics.orders]
 partitions = 3
 config.retention.ms = "7d"
@@ -57,17 +57,17 @@ def actions(done):
 
 
 def test_a_file_is_applied_once_and_taken_back_from_what_is_exported(ask, file, tmp_path):
-    wished = file(WISHED)
-    before = actions(ask("config", "apply", wished, "--dry-run", "-o", "json"))
+    desired = file(DESIRED)
+    before = actions(ask("config", "apply", desired, "--dry-run", "-o", "json"))
     assert ("create", "orders", "partitions") in before
     assert ("create", "payments", "") in before
     assert ("change", "", "log.retention.ms") in before
-    ask("config", "apply", wished, "--check", code=4)
-    assert "needs --yes" in ask("config", "apply", wished, code=2).stderr
+    ask("config", "apply", desired, "--check", code=4)
+    assert "needs --yes" in ask("config", "apply", desired, code=2).stderr
     assert ask("topic", "list", "-o", "name").stdout == "", "nothing was done yet"
 
-    assert actions(ask("config", "apply", wished, "--yes", "-o", "json")) == before
-    again = ask("config", "apply", wished, "--check", "-o", "json")
+    assert actions(ask("config", "apply", desired, "--yes", "-o", "json")) == before
+    again = ask("config", "apply", desired, "--check", "-o", "json")
     assert {row["action"] for row in rows(again)} == {"nothing"}
     assert "it is as the file says" in again.stderr
     assert rows(ask("config", "get", "-t", "orders", "retention.ms", "-o", "json"))[0][
@@ -103,7 +103,7 @@ def test_what_differs_is_changed_and_the_rest_is_let_be(ask, file):
         "segment.bytes": "1048576",
     }
     fewer = ask("config", "apply", file(f"{table}partitions = 1\n"), "--yes", code=1)
-    assert "cannot become fewer" in fewer.stderr
+    assert "partitions cannot be removed" in fewer.stderr
     more = ask("config", "apply", file(f"{table}replicas = 2\n"), "--yes", code=1)
     assert "topic replicas set" in more.stderr
 
@@ -114,9 +114,9 @@ def test_prune_takes_away_what_is_not_named_in_the_sections_that_are_there(ask, 
     ask("config", "set", "log.retention.ms=4d")
     others = json.loads(ask("config", "export", "-o", "json").stdout)["topics"]
     named = {name: one for name, one in others.items() if name not in (kept, gone)}
-    wished = file(json.dumps({"topics": {**named, kept: {}}}), "json")
-    ask("config", "apply", wished, "--check")  # without --prune nothing differs
-    found = actions(ask("config", "apply", wished, "--prune", "--yes", "-o", "json"))
+    desired = file(json.dumps({"topics": {**named, kept: {}}}), "json")
+    ask("config", "apply", desired, "--check")  # without --prune nothing differs
+    found = actions(ask("config", "apply", desired, "--prune", "--yes", "-o", "json"))
     changes = [one for one in found if one[0] != "nothing"]
     assert changes == [("delete", kept, "retention.ms"), ("delete", gone, "")]
     there = ask("topic", "list", "-o", "name").stdout.split()
@@ -140,9 +140,9 @@ def test_prune_takes_away_what_is_not_named_in_the_sections_that_are_there(ask, 
 )
 def test_what_is_wrong_in_a_file_is_told(text, told):
     with pytest.raises(Failure) as failure:
-        parse(text, "wished.toml")
+        parse(text, "desired.toml")
     assert told in failure.value.message
-    assert failure.value.message.startswith("wished.toml: ")
+    assert failure.value.message.startswith("desired.toml: ")
 
 
 def test_every_mistake_is_told_at_once():

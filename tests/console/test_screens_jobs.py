@@ -89,7 +89,7 @@ def test_one_job_with_its_phases_and_a_log_that_is_followed(alone, folder):
 
         await seat.sees("busy  running for", "1 restart after failures", "4 s behind", "lag 30")
         await seat.sees("Batch 12  300 ms", "addBatch", "newInSpark")
-        await seat.sees("9 rows, 1.00 kB", "Its log: follows")
+        await seat.sees("9 rows, 1.00 kB", "Its log: following")
         add("one more", "and another")
         await seat.sees("and another")
         await seat.press("shift+tab", "tab")
@@ -99,11 +99,11 @@ def test_one_job_with_its_phases_and_a_log_that_is_followed(alone, folder):
         add("unread")
         await seat.sees("stands still, 1 new")
         await seat.press("G")
-        await seat.sees("Its log: follows")
+        await seat.sees("Its log: following")
         await seat.press("k")
         await seat.sees("stands still")
         await seat.press("v", "t")
-        await seat.sees("Its log: follows")
+        await seat.sees("Its log: following")
 
     with folder.locked():
         sit(alone.bootstrap, act, first=Place("job", "busy"), jobs=str(folder.path))

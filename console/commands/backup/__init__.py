@@ -7,12 +7,12 @@ command = LazyGroup(
     package=__name__,
     table={
         "create": ("create", "Take a backup of a running appliance."),
-        "list": ("list", "Show which backups there are."),
-        "verify": ("verify", "Read backups through."),
-        "prune": ("prune", "Forget old backups."),
+        "list": ("list", "List the backups."),
+        "verify": ("verify", "Verify that backups are complete and intact."),
+        "prune": ("prune", "Delete old backups."),
     },
-    help="Backups of an appliance, in a folder or a bucket. penstock restore makes a data folder"
-    " of one.",
+    help="Back up an appliance to a folder or a bucket. penstock restore restores a data "
+    "folder from a backup.",
     epilog="""\b
 Examples:
   penstock backup create /mnt/backups

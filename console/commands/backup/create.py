@@ -23,20 +23,22 @@ _NARROW: Final = ("name", "partitions", "bytes", "sent", "left_out", "forgotten"
 @click.command("create")
 @click.argument("where", metavar="WHERE")
 @click.argument("folders", nargs=-1, metavar="[DIR]...")
-@click.option("--keep", type=click.IntRange(1), metavar="N", help="Forget all but the newest N.")
+@click.option(
+    "--keep", type=click.IntRange(1), metavar="N", help="Delete all backups but the newest N."
+)
 @formatted
 @private
 def command(where: str, folders: tuple[str, ...], keep: int | None, output: str) -> int:
-    """Take a backup of the appliance that runs in DIR (./penstock-data; with log.dirs name all, the
-    first one first), as it is at one instant: topics with ids and settings, quotas, access rules,
-    records, committed offsets, transactions.
+    """Back up the appliance that runs in DIR (default ./penstock-data; with log.dirs name all, in
+    order) as of one instant: topics with ids and settings, quotas, ACLs, records, committed
+    offsets, transactions.
 
-    WHERE is a folder, or s3://BUCKET/PREFIX (AWS_ENDPOINT_URL and the other usual variables). What
-    an earlier backup there has is not sent again. Segments are checked while they are read. Exit
+    WHERE is a folder, or s3://BUCKET/PREFIX (AWS_ENDPOINT_URL and the other usual variables). Data
+    of an earlier backup there is not copied again. Segments are verified while they are read. Exit
     code 4 when partitions had to be left out.
 
-    Of a node of a cluster it is what this node has a replica of; penstock restore makes an
-    appliance alone of it. Each node needs a WHERE of its own.
+    A node of a cluster backs up the partitions that it has a replica of; penstock restore makes a
+    single appliance from it. Each node needs its own WHERE.
 
     \b
     penstock backup create /mnt/backups

@@ -12,7 +12,7 @@ from console.show.output import emit
 @click.argument("where", metavar="WHERE")
 @formatted
 def command(where: str, output: str) -> int:
-    """Show the backups in a folder or a bucket, oldest first.
+    """List the backups in a folder or a bucket, oldest first.
 
     \b
     penstock backup list /mnt/backups

@@ -11,12 +11,14 @@ from console.show.output import emit
 
 @click.command("prune")
 @click.argument("where", metavar="WHERE")
-@click.option("--keep", type=click.IntRange(1), required=True, metavar="N", help="The newest ones.")
+@click.option(
+    "--keep", type=click.IntRange(1), required=True, metavar="N", help="Number of backups to keep."
+)
 @dry_run_option
 @yes_option
 @formatted
 def command(where: str, keep: int, dry_run: bool, yes: bool, output: str) -> int:
-    """Forget all backups but the newest N, and what no other one needs. No backup may be taken
+    """Delete all backups but the newest N, and files that no other backup needs. Take no backup
     there meanwhile.
 
     \b

@@ -17,8 +17,8 @@ from console.show.progress import Progress
 @formatted
 @private
 def command(where: str, name: str, output: str) -> int:
-    """Read all that a backup needs, or all of them, and hold it against its SHA-256. Exit code 4
-    when something is missing or has changed.
+    """Read all files of a backup, or of all backups, and compare their SHA-256. Exit code 4 when a
+    file is missing or has changed.
 
     \b
     penstock backup verify /mnt/backups

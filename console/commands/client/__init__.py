@@ -6,11 +6,11 @@ command = LazyGroup(
     "client",
     package=__name__,
     table={
-        "list": ("list", "List who is connected, with rates and pauses."),
-        "metrics": ("metrics", "Show what clients say of themselves."),
+        "list": ("list", "List client connections with their rates and throttling."),
+        "metrics": ("metrics", "Show the metrics that clients push (KIP-714)."),
     },
     aliases={"ls": "list"},
-    help="See who is connected to an appliance of this host.",
+    help="Inspect the clients of an appliance of this host.",
     epilog="""\b
 Examples:
   penstock client list -w

@@ -23,18 +23,17 @@ _NARROW: Final = (
 @located
 @click.option(
     "--over", type=Seconds(0, 3600), default=2.0, metavar="TIME", show_default="2s",
-    help="Rates over the next so long; 0: since each connected.",
+    help="Measure rates over this time from now; 0: since each connected.",
 )  # fmt: skip
-@click.option("--throttled", is_flag=True, help="Only who has to wait for a quota just now.")
+@click.option("--throttled", is_flag=True, help="Only connections that are throttled now.")
 @formatted
 @watched
 def command(data: str, over: float, throttled: bool, output: str) -> int:
-    """List the connections of an appliance of this host, without asking it: client id, software and
-    version as the client itself says, principal, address, rates, and who has to wait for which
-    quota and how long.
+    """List the connections of an appliance of this host: client id, software and version as
+    reported by the client, principal, address, rates, and the quota and time of throttling.
 
-    IN and OUT are bytes per second on the wire. An appliance counts them once a second. Only the
-    user that runs the appliance may look, and root.
+    IN and OUT are bytes per second on the wire, counted once a second. The command reads the
+    appliance's shared memory and sends no request; it needs the appliance's user or root.
 
     \b
     penstock client list -w

@@ -24,16 +24,17 @@ _NONE: Final = (
 @click.command("metrics")
 @click.argument("client", required=False)
 @located
-@click.option("--metric", default="", metavar="PREFIX", help="Only metrics whose names begin so.")
+@click.option(
+    "--metric", default="", metavar="PREFIX", help="Only metrics whose names begin with this."
+)
 @formatted
 @watched
 def command(client: str | None, data: str, metric: str, output: str) -> int:
-    """Show what clients say of themselves (KIP-714): who pushes metrics, or the last values of one
-    client, by its client id or its instance id.
+    """Show the metrics that clients push (KIP-714): the pushing clients, or the last values of one
+    client, by client id or client instance id.
 
-    Clients push what a subscription asks them for. Values are those of the last push; who has not
-    pushed for two intervals is not told any more. Only the user that runs the appliance may look,
-    and root.
+    Clients push what a subscription requests. Values are those of the last push; a client that has
+    not pushed for two intervals is not shown. The command needs the appliance's user or root.
 
     \b
     penstock client metrics

@@ -6,15 +6,15 @@ command = LazyGroup(
     "cluster",
     package=__name__,
     table={
-        "status": ("status", "Nodes, quorum, and which replicas are missing, and why."),
+        "status": ("status", "Show nodes, the quorum and replicas that are out of sync."),
         "invite": ("invite", "Print the command that starts the next node."),
-        "grow": ("grow", "Every topic gets as many replicas, three for example."),
-        "leave": ("leave", "Take a node out: others get its replicas."),
-        "replace": ("replace", "Put an empty node in the place of a lost one."),
-        "new-id": ("new_id", "Print a fresh id for a new cluster."),
+        "grow": ("grow", "Raise the replication factor of every topic, to three for example."),
+        "leave": ("leave", "Remove a node; other nodes take its replicas."),
+        "replace": ("replace", "Replace a lost node by an empty one."),
+        "new-id": ("new_id", "Print a random id for a new cluster."),
     },
     aliases={"health": "status", "info": "status", "decommission": "leave"},
-    help="See how the nodes of a cluster are; add one, take one out, replace one.",
+    help="Inspect the nodes of a cluster; add, remove and replace nodes.",
     epilog="""\b
 Examples:
   penstock cluster status -w

@@ -24,13 +24,13 @@ _REPLICAS = 3
 @formatted
 @connected
 def command(link: Link, replicas: int, yes: bool, dry_run: bool, output: str) -> int:
-    """Give every topic that has fewer so many replicas (3), also those of groups and transactions.
+    """Raise the replication factor of every topic to N (3), internal topics included.
 
-    For a cluster that was one appliance: what was made then has one replica. Who is to lead is
-    spread over the nodes; they take over within minutes. New topics get so many, too, unless that
-    is set for all nodes already. From three on, eligible leader replicas are kept (KIP-966): who
-    left the ISR in order below min.insync.replicas may lead. Waits until all replicas are in sync;
-    Ctrl-C ends nothing but the looking. `topic replicas set` does it for a single topic.
+    For a cluster that began as a single appliance, whose topics have one replica. Preferred leaders
+    are spread over the nodes; leadership moves within minutes. The default for new topics is raised
+    as well, unless it is set already. From three nodes on, eligible leader replicas are enabled
+    (KIP-966). The command waits until all replicas are in sync; Ctrl-C stops only the waiting.
+    `topic replicas set` changes a single topic.
 
     \b
     penstock cluster grow --dry-run

@@ -15,7 +15,7 @@ from console.show.output import say
 @click.option(
     "--listen",
     metavar="HOST:PORT",
-    help="Let clients and nodes of other hosts come there, too: for an appliance that is alone.",
+    help="Also serve clients and nodes of other hosts at this address, for a single appliance.",
 )
 @click.option(
     "--valid",
@@ -23,16 +23,16 @@ from console.show.output import say
     metavar="TIME",
     type=Seconds(1),
     default=VALID_S,
-    help=f"How long its token lets the node in.  [default: {in_words(VALID_S)}]",
+    help=f"Validity of the token.  [default: {in_words(VALID_S)}]",
 )
 @connected
 def command(link: Link, listen: str | None, valid_s: float) -> int:
-    """Print the command that starts the next node of this cluster, to be typed on its host.
+    """Print the command that starts the next node of this cluster on its host.
 
-    One appliance alone becomes a cluster so, and serves all the while: it opens a listener for
-    controllers, at the port behind that of its clients. The line has a token that lets in this one
-    node, once; from the first invitation on, only who has one joins. To be typed on the host of a
-    node, where localhost reaches it.
+    A single appliance becomes a cluster this way without interruption: it opens a controller
+    listener at the port after that of its clients. The command contains a token that admits one
+    node, once; from the first invitation on, joining needs a token. Run this command on the host of
+    a node.
 
     \b
     penstock cluster invite
@@ -40,13 +40,13 @@ def command(link: Link, listen: str | None, valid_s: float) -> int:
     """
     found = joining.invite(link, listen, valid_s)
     if found.opened:
-        say(f"it listens at {found.opened} now, and after each start")
+        say(f"listener opened at {found.opened}; it is opened again at each start")
     if found.upgraded:
-        say("kraft.version is 1 now: voters can come and go")
+        say("kraft.version is 1 now: voters can be added and removed")
     if found.here:
         say(
-            "this cluster is told by the name of a loopback address: only nodes of this host can"
-            " join. For others: penstock cluster invite --listen :9092"
+            "this cluster advertises a loopback address: only nodes of this host can join. For"
+            " others: penstock cluster invite --listen :9092"
         )
     print(found.line)
     return OK

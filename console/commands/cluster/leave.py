@@ -24,19 +24,19 @@ _SHOWN = 20
 @click.argument("node", type=click.IntRange(0), metavar="NODE")
 @click.option(
     "--fewer-replicas", "fewer", is_flag=True,
-    help="Partitions have one replica less where no other node can take it.",
+    help="Accept one replica less where no other node can take it.",
 )  # fmt: skip
 @yes_option
 @dry_run_option
 @formatted
 @connected
 def command(link: Link, node: int, fewer: bool, yes: bool, dry_run: bool, output: str) -> int:
-    """Take a node out for good: others get its replicas, and the cluster forgets it.
+    """Remove a node permanently: other nodes take its replicas, and it is unregistered.
 
-    It takes nothing new (cordoned.log.dirs). Replicas move while everything is served, those that
-    it leads too; a dynamic voter votes no more then. Then the node has to be stopped, which is
-    waited for: one that runs would register again. Ctrl-C ends nothing but the looking: the same
-    command goes on where it was.
+    The node gets no new replicas (cordoned.log.dirs). Its replicas move while clients are served,
+    and a dynamic voter is removed from the quorum. The command then waits until you stop the node,
+    because a running node registers again. Ctrl-C stops only the waiting; the same command
+    continues.
 
     \b
     penstock cluster leave 3 --dry-run

@@ -7,7 +7,7 @@ import click
 
 @click.command("new-id")
 def command() -> None:
-    """Print a fresh id for a new cluster: its first nodes are all started with it.
+    """Print a random id for a new cluster; all of its first nodes are started with it.
 
     \b
     penstock cluster new-id

@@ -20,16 +20,15 @@ _EVERY_S: Final = 0.5
 
 @click.command("replace")
 @click.argument("node", type=click.IntRange(0), metavar="OLD")
-@click.option("--check", is_flag=True, help="Only say whether and how; wait for nothing.")
+@click.option("--check", is_flag=True, help="Only check and print the plan.")
 @formatted
 @connected
 def command(link: Link, node: int, check: bool, output: str) -> int:
-    """Put an empty node in the place of one whose folder is lost: it gets the same id.
+    """Replace a node whose data folder is lost by an empty one with the same id.
 
-    Says whether that loses nothing, and prints the line that is typed on its host; then shows how
-    far the new node is until all of its replicas are in sync, and it votes where the old one did:
-    the vote of the lost folder is taken, and given to the new one. A node that is only dead keeps
-    its folder: start it.
+    The command checks that no data is lost and prints the command to run on the new node's host.
+    Then it shows the progress until all replicas are in sync and the new node has taken the old
+    one's place in the quorum. A node that is only down keeps its folder: start it instead.
 
     \b
     penstock cluster replace 2 --check

@@ -25,12 +25,11 @@ _SHOWN = 20
 @connected
 @watched
 def command(link: Link, output: str) -> int:
-    """Nodes with their versions, who keeps the metadata log, and which replicas are missing, and
-    why.
+    """Show the nodes and their versions, the quorum, and replicas that are out of sync, with the
+    reason.
 
-    Exit code 0: every node runs and every replica is in sync; 1: something is degraded. A leader
-    that is not the preferred one is no harm. Topics that only one of several nodes keeps are told
-    as a remark: somebody may have wanted them so.
+    Exit code 0: every node runs and every replica is in sync; 1: degraded. A leader that is not the
+    preferred one is not counted. Topics with a single replica are noted.
 
     \b
     penstock cluster status

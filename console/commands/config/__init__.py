@@ -6,23 +6,23 @@ command = LazyGroup(
     "config",
     package=__name__,
     table={
-        "get": ("values:get", "Show values, with the place that each comes from."),
+        "get": ("values:get", "Show values and where each comes from."),
         "set": ("change:set_", "Change settings while the broker runs."),
-        "unset": ("change:unset", "Let settings have their default again."),
-        "list": ("values:list_", "Show what somebody has set."),
+        "unset": ("change:unset", "Reset settings to their defaults."),
+        "list": ("values:list_", "List the settings that differ from their defaults."),
         "describe": ("values:describe", "Explain settings."),
-        "reload": ("reload", "Let a running appliance read its settings file again."),
-        "apply": ("apply:apply", "Make topics, settings and quotas as a file says."),
-        "export": ("apply:export", "Print them as such a file."),
+        "reload": ("reload", "Reload the settings file of a running appliance."),
+        "apply": ("apply:apply", "Apply topics, settings and quotas from a file."),
+        "export": ("apply:export", "Print topics, settings and quotas as such a file."),
         "lint": ("file:lint", "Check a server.properties file."),
         "show": ("file:show", "Show what a server.properties file means."),
-        "schema": ("schema", "Show every setting that there is."),
+        "schema": ("schema", "List every setting with type, default and range."),
     },
     aliases={"ls": "list", "info": "describe", "check": "lint"},
-    help="""Get and set the settings of the broker, of the cluster, of topics and of groups.
+    help="""Show and change settings of brokers, the cluster, topics and groups.
 
-    Without a target, what is read is the broker, and what is changed is the default of all
-    brokers. Only the settings that are named change.""",
+    Without a target, reading shows the broker's settings and writing changes the default of all
+    brokers. Only named settings change.""",
     epilog="""\b
 Examples:
   penstock config list
@@ -30,8 +30,8 @@ Examples:
   penstock config set log.retention.ms=86400000 --dry-run
   penstock config set retention.ms=86400000 -t orders
   penstock config describe flush.policy -t orders
-  penstock config export > wished.toml
-  penstock config apply wished.toml --dry-run
+  penstock config export > desired.toml
+  penstock config apply desired.toml --dry-run
   penstock config lint server.properties
   penstock config reload""",
 )

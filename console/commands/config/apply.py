@@ -13,9 +13,9 @@ from console.flags.output import formatted
 from console.model import applying
 from console.model.applying import CREATE, NOTHING, REMOVE, Step
 from console.model.change import Change, carry_out
+from console.model.desired import parse
 from console.model.failure import NEGATIVE, OK, unreadable
 from console.model.link import Link, asking
-from console.model.wished import parse
 from console.show.output import Row, as_json, as_toml, as_yaml, emit, rows_of, say
 
 _TRIES: Final = 30
@@ -24,11 +24,11 @@ _REST_S: Final = 1.0
 
 @click.command("apply")
 @click.argument("file", metavar="FILE")
-@click.option("--check", is_flag=True, help="Do nothing; exit code 4 when something differs.")
+@click.option("--check", is_flag=True, help="Change nothing; exit code 4 when something differs.")
 @click.option(
     "--prune", is_flag=True,
-    help="Take away what the file does not name, in the sections that it has: topics, settings,"
-    " quotas.",
+    help="Delete topics, settings and quotas that the file does not name, in the sections "
+         "that it has.",
 )  # fmt: skip
 @yes_option
 @dry_run_option
@@ -37,11 +37,11 @@ _REST_S: Final = 1.0
 def apply(
     link: Link, file: str, check: bool, prune: bool, yes: bool, dry_run: bool, output: str
 ) -> int:
-    """Make topics, settings and quotas as a file wishes them: TOML, JSON or YAML, `-` for stdin.
+    """Apply topics, settings and quotas from a file: TOML, JSON or YAML, `-` for stdin.
 
-    The plan is shown first. What the file does not name stays as it is, unless --prune says
-    otherwise; a topic that would be deleted is asked for by its name. Applying the same file again
-    does nothing. Partitions become more and never fewer, replicas are not moved.
+    The plan is shown first. Anything that the file does not name stays, unless --prune is given;
+    deleting a topic is confirmed by typing its name. Applying the same file again changes nothing.
+    Partitions are added, never removed; replicas are not moved.
 
     \b
     [topics.orders]
@@ -54,15 +54,15 @@ def apply(
     produce = "10MB/s"
 
     \b
-    penstock config apply wished.toml --dry-run
-    penstock config apply wished.toml --yes
-    penstock config apply wished.toml --check
-    penstock config export > wished.toml
+    penstock config apply desired.toml --dry-run
+    penstock config apply desired.toml --yes
+    penstock config apply desired.toml --check
+    penstock config export > desired.toml
     """
-    wished = parse(_text_of(file), file)
+    desired = parse(_text_of(file), file)
     reading = Link(link.bootstrap, link.properties, link.timeout_s, read_only=True)
     with asking(reading):
-        steps = applying.plan(reading, wished, prune=prune)
+        steps = applying.plan(reading, desired, prune=prune)
     todo = [step for step in steps if step.change is not None]
     emit(_rows(steps, "would be" if dry_run or check else "planned"), output, name="name")
     for step in todo:
@@ -121,17 +121,16 @@ def _text_of(file: str) -> str:
 @click.command("export")
 @click.option(
     "-o", "--output", "--format", "output", type=click.Choice(("toml", "yaml", "json")),
-    default="toml", help="In which form.  [default: toml]", metavar="FORM",
+    default="toml", help="Format.  [default: toml]", metavar="FORM",
 )  # fmt: skip
 @connected
 def export(link: Link, output: str) -> int:
-    """Print topics, settings and quotas in the form that config apply takes back: TOML, YAML, JSON.
+    """Print topics, settings and quotas as a file for config apply: TOML, YAML or JSON.
 
-    Internal topics and secrets are not in it, nor where replicas are. YAML is read back where
-    PyYAML is installed.
+    Internal topics, secrets and replica assignments are left out. Reading YAML back needs PyYAML.
 
     \b
-    penstock config export > wished.toml
+    penstock config export > desired.toml
     penstock config export -o yaml
     """
 

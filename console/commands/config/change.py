@@ -32,10 +32,11 @@ _KINDS: Final = {"": SET, "+": APPEND, "-": SUBTRACT}
 def set_(
     link: Link, pairs: tuple[str, ...], target: Target | None, dry_run: bool, output: str
 ) -> int:
-    """Change settings while the broker runs; without a target, the default of all brokers.
+    """Change dynamic settings; without a target, the default of all brokers.
 
-    Only what is named changes. KEY+=VALUE and KEY-=VALUE add to a list and take from it. Times and
-    sizes may have a unit: 7d, 1h30m, 10MiB. A change can be undone, so nobody is asked.
+    Only named settings change. KEY+=VALUE and KEY-=VALUE append to and subtract from a list. Times
+    and sizes may have a unit: 7d, 1h30m, 10MiB. No confirmation is asked, because a change can be
+    undone.
 
     \b
     penstock config set log.retention.ms=7d --dry-run
@@ -61,7 +62,7 @@ def set_(
 def unset(
     link: Link, keys: tuple[str, ...], target: Target | None, dry_run: bool, output: str
 ) -> int:
-    """Let settings have their default again: that of the broker, of its file, or our own.
+    """Remove settings; the value of the next level applies: broker, settings file or default.
 
     \b
     penstock config unset log.retention.ms

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 @click.command("lint")
 @click.argument("file")
-@click.option("--strict", is_flag=True, help="Warnings count as errors.")
+@click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 @formatted
 def lint(file: str, strict: bool, output: str) -> int:
-    """Check a server.properties file as penstock up would read it. Exit code 4: it is wrong.
+    """Check a server.properties file as penstock up would read it. Exit code 4: it has errors.
 
-    Everything that there is to say is said at once, with the line that it is about.
+    All errors and warnings are shown at once, with their lines.
 
     \b
     penstock config lint server.properties
@@ -40,8 +40,16 @@ def lint(file: str, strict: bool, output: str) -> int:
         rows.append({"line": None, "level": "note", "message": words})
     emit(rows, output, name="message")
     bad = any(row["level"] == "error" or (strict and row["level"] == "warning") for row in rows)
-    say(f"{file}: {'wrong' if bad else 'good'}, {len(rows)} remark(s)")
+    say(f"{file}: {_summary(rows)}")
     return NEGATIVE if bad else OK
+
+
+def _summary(rows: list[Row]) -> str:
+    """The number of rows by level, for example "2 errors, 1 warning"."""
+    levels = [row["level"] for row in rows]
+    counts = {level: levels.count(level) for level in ("error", "warning", "note")}
+    told = [f"{n} {level}{'s' if n > 1 else ''}" for level, n in counts.items() if n]
+    return ", ".join(told or ["no errors"])
 
 
 def _of_certificates(config: "BrokerConfig") -> list[Row]:
@@ -59,10 +67,10 @@ def _of_certificates(config: "BrokerConfig") -> list[Row]:
 
 @click.command("show")
 @click.argument("file")
-@click.option("-a", "--all", "everything", is_flag=True, help="Those with their default too.")
+@click.option("-a", "--all", "everything", is_flag=True, help="Include settings at their default.")
 @formatted
 def show(file: str, everything: bool, output: str) -> int:
-    """Show what a server.properties file means: values as they are understood, and defaults.
+    """Show the parsed values of a server.properties file, and the defaults.
 
     \b
     penstock config show server.properties

@@ -13,12 +13,11 @@ from console.show.output import Row, emit, say
 @located
 @formatted
 def command(data: str, output: str) -> int:
-    """Let an appliance of this host read its settings file again. Exit code 4: something of it
-    needs a restart.
+    """Reload the settings file of an appliance of this host. Exit code 4: a change needs a restart.
 
-    What may change while it runs holds when this ends; what needs a restart is shown with both
-    values. A file that is wrong changes nothing. What its command line says still wins over the
-    file, and what was set while it runs (penstock config set) over both.
+    Dynamic settings apply when the command ends; settings that need a restart are shown with both
+    values. An invalid file changes nothing. The appliance's command line still overrides the file,
+    and settings changed at run time (penstock config set) override both.
 
     \b
     penstock config reload --data /var/lib/penstock

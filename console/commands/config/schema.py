@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 @click.command("schema")
 @click.argument("keys", nargs=-1, metavar="[KEY]...", shell_complete=setting_names)
-@click.option("-t", "--topic", is_flag=True, help="Those of topics, not of the broker.")
+@click.option("-t", "--topic", is_flag=True, help="Topic settings instead of broker settings.")
 @formatted
 def command(keys: tuple[str, ...], topic: bool, output: str) -> int:
-    """Show every setting that there is: type, default, range, what it does, when it may change.
+    """List every setting: type, default, range, meaning, and whether it is dynamic.
 
     \b
     penstock config schema -o json

@@ -23,7 +23,7 @@ _NARROW = ("key", "value", "source", "default")
 @formatted
 @connected
 def get(link: Link, keys: tuple[str, ...], target: Target | None, output: str) -> int:
-    """Show values in force, with the place that each comes from and the default.
+    """Show current values, where each comes from, and the default.
 
     \b
     penstock config get log.retention.ms
@@ -36,12 +36,12 @@ def get(link: Link, keys: tuple[str, ...], target: Target | None, output: str) -
 
 @click.command("list")
 @targeted
-@click.option("-a", "--all", "everything", is_flag=True, help="Those with their default too.")
+@click.option("-a", "--all", "everything", is_flag=True, help="Include settings at their default.")
 @formatted
 @connected
 @watched
 def list_(link: Link, target: Target | None, everything: bool, output: str) -> int:
-    """Show what somebody has set: in a file, on the command line, or at run time.
+    """List settings that are set in a file, on the command line or at run time.
 
     \b
     penstock config list
@@ -64,7 +64,7 @@ def list_(link: Link, target: Target | None, everything: bool, output: str) -> i
 @formatted
 @connected
 def describe(link: Link, keys: tuple[str, ...], target: Target | None, output: str) -> int:
-    """Explain settings: what they do, their value, and every place that has one.
+    """Explain settings: meaning, current value, and the value at every level.
 
     \b
     penstock config describe flush.policy -t orders

@@ -6,10 +6,10 @@ command = LazyGroup(
     "debug",
     package=__name__,
     table={
-        "bundle": ("bundle", "Gather what somebody needs who helps; no secrets, no records."),
+        "bundle": ("bundle", "Collect a bundle for a bug report, without records or secrets."),
         "restart": ("restart", "Restart a network process; clients stay connected."),
     },
-    help="What helps when something is wrong.",
+    help="Collect a bundle for a bug report; restart single processes.",
     epilog="""\b
 Examples:
   penstock debug bundle

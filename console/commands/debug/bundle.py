@@ -38,11 +38,11 @@ _NOT_RUNNING: Final = "no appliance runs there"
 @data_option
 @click.option(
     "--config", metavar="FILE",
-    help="Its settings.  [default: those that it was started with, when it runs]",
+    help="Its settings file.  [default: that of the running appliance]",
 )  # fmt: skip
 @click.option(
     "--log", "log_files", metavar="FILE", multiple=True,
-    help="A log whose last 2 MB are taken along; may be repeated.",
+    help="Include the last 2 MB of this log file; may be repeated.",
 )  # fmt: skip
 @long_formatted
 @connected
@@ -54,12 +54,11 @@ def command(
     log_files: tuple[str, ...],
     output: str,
 ) -> int:
-    """Gather one archive that somebody can send who needs help: version, host, settings, metrics,
-    partitions, processes, last events and log lines, the metadata's quorum, sizes of files.
+    """Collect an archive for a bug report: version, host, settings, metrics, partitions, processes,
+    latest events and log lines, the quorum, file sizes.
 
-    No records are in it, and no secrets: see manifest.json in it for what is and what is not. It
-    works too when the appliance does not run; what cannot be had is left out, and the manifest
-    says why.
+    It contains no records and no secrets; its manifest.json lists what is included and what is not.
+    The appliance need not run; unavailable parts are left out, and the manifest says why.
 
     \b
     penstock debug bundle

@@ -14,12 +14,12 @@ from console.show.output import emit
 @located
 @formatted
 def command(names: tuple[str, ...], data: str, output: str) -> int:
-    """Restart network processes of an appliance of this host; clients stay connected.
+    """Restart network processes of an appliance of this host while clients stay connected.
 
-    PROCESS is a name that penstock status shows, netproc-0 for example; none: every network
-    process, one after the other. What was asked is answered first, then the connections go over to
-    the successor; who asks meanwhile waits for some tens of ms. Requests that wait for other
-    members of a group are waited for, ten seconds at most.
+    PROCESS is a name that penstock status shows, for example netproc-0; without it every network
+    process restarts, one after the other. A process answers its open requests first, then hands its
+    connections over to its successor; new requests wait some tens of ms. Requests that wait for
+    other group members delay the handover by ten seconds at most.
 
     \b
     penstock debug restart

@@ -27,18 +27,20 @@ from penstock.local import Appliance, ApplianceError
 
 
 @click.command("demo")
-@click.option("--data", metavar="DIR", help="Keep the data there.  [default: a temporary folder]")
-@click.option("--keep", is_flag=True, help="Leave appliance and jobs running afterwards.")
-@click.option("--no-jobs", is_flag=True, help="Without Spark: write, read back, compare.")
+@click.option(
+    "--data", metavar="DIR", help="Keep the data in this folder.  [default: a temporary folder]"
+)
+@click.option("--keep", is_flag=True, help="Keep the appliance and the jobs running afterwards.")
+@click.option("--no-jobs", is_flag=True, help="Run without Spark: write, read back, compare.")
 @click.option(
     "--speed", type=click.FloatRange(1, 1e9), metavar="N",
-    help="Replay the year N times as fast as it was, again and again, until Ctrl-C.",
+    help="Replay the year N times faster than it happened, repeatedly, until Ctrl-C.",
 )  # fmt: skip
 @formatted
 def command(data: str | None, keep: bool, no_jobs: bool, speed: float | None, output: str) -> int:
-    """Start an appliance, load 336,776 flights and their weather, planes, airports and airlines,
-    run seven jobs over them on a local Spark, show what they derive, and compare it with the same
-    figures computed from the CSV files. Exit code 4 when something differs.
+    """Start an appliance, load 336,776 flights with their weather, planes, airports and airlines,
+    run seven jobs over them on a local Spark, show the results and compare them with figures
+    computed from the CSV files. Exit code 4 when a figure differs.
 
     \b
     penstock demo

@@ -5,9 +5,9 @@ from console.root import LazyGroup
 command = LazyGroup(
     "event",
     package=__name__,
-    table={"list": ("list", "List what happened, or follow it with -f.")},
+    table={"list": ("list", "List events, or follow them with -f.")},
     aliases={"ls": "list"},
-    help="See what happens in an appliance of this host: its own events.",
+    help="List and follow the events of an appliance of this host.",
     epilog="""\b
 Examples:
   penstock event list -f

@@ -23,18 +23,27 @@ _LINES: Final = ("table", "wide")
 @click.command("list")
 @click.argument("words", nargs=-1, metavar="[WORD]...")
 @located
-@click.option("-f", "--follow", is_flag=True, help="Go on as more happens, until Ctrl-C.")
+@click.option("-f", "--follow", is_flag=True, help="Follow new events until Ctrl-C.")
 @click.option(
     "-n", "--lines", type=click.IntRange(1, KEPT), default=100, show_default=True,
-    help="How many of the last.",
+    help="Number of latest events.",
 )  # fmt: skip
 @click.option(
     "--level", default=LEVELS[-1], metavar="LEVEL",
-    help=f"This or worse: {', '.join(LEVELS)}.  [default: {LEVELS[-1]}]",
+    help=f"Lowest level: {', '.join(LEVELS)}.  [default: {LEVELS[-1]}]",
 )  # fmt: skip
-@click.option("--topic", default="", metavar="NAME", help="About a topic; * stands for anything.")
-@click.option("--group", default="", metavar="NAME", help="About a consumer group, likewise.")
-@click.option("--client", default="", metavar="NAME", help="About a client id, address or user.")
+@click.option(
+    "--topic", default="", metavar="NAME", help="Only events of this topic; * matches any text."
+)
+@click.option(
+    "--group",
+    default="",
+    metavar="NAME",
+    help="Only events of this consumer group; * matches any text.",
+)
+@click.option(
+    "--client", default="", metavar="NAME", help="Only events of this client id, address or user."
+)
 @formatted
 def command(
     words: tuple[str, ...],
@@ -47,11 +56,12 @@ def command(
     client: str,
     output: str,
 ) -> int:
-    """List what the processes of an appliance of this host said of themselves, by time, without
-    asking it; with these words in it, with !WORD without.
+    """List the events of an appliance of this host by time: only those with each WORD, and without
+    each !WORD.
 
-    Each process keeps its last 700 or so in memory, also when it is replaced after a crash; stderr
-    or the journal has all of them. Only the user that runs the appliance may look, and root.
+    Each process keeps about its last 700 events in shared memory, across a crash as well; stderr or
+    the journal has all of them. The command sends no request; it needs the appliance's user or
+    root.
 
     \b
     penstock event list -f

@@ -7,13 +7,13 @@ command = LazyGroup(
     package=__name__,
     table={
         "list": ("list", "List consumer groups."),
-        "describe": ("describe", "Show where groups are, and who reads what."),
+        "describe": ("describe", "Show members, committed offsets and lag of groups."),
         "members": ("describe:members", "Show the members of groups."),
-        "lag": ("lag", "Show how far groups are behind, in records and seconds."),
-        "seek": ("seek", "Move the committed offsets of a group."),
+        "lag": ("lag", "Show the lag of groups in records and seconds."),
+        "seek": ("seek", "Reset the committed offsets of a group."),
         "delete": ("delete", "Delete groups and their committed offsets."),
         "delete-offsets": ("delete:offsets", "Delete committed offsets of topics."),
-        "remove-member": ("remove_member", "Put members out of a group."),
+        "remove-member": ("remove_member", "Remove members from a group."),
     },
     aliases={
         "ls": "list",
@@ -23,7 +23,7 @@ command = LazyGroup(
         "reset": "seek",
         "offset-delete": "delete-offsets",
     },
-    help="Inspect consumer groups, move and delete their committed offsets.",
+    help="Inspect consumer groups, reset and delete their committed offsets.",
     epilog="""\b
 Examples:
   penstock group list -o wide

@@ -22,7 +22,7 @@ from console.show.output import Row, emit, say
 @formatted
 @connected
 def command(link: Link, names: tuple[str, ...], yes: bool, dry_run: bool, output: str) -> int:
-    """Delete groups that nobody reads with, and what they have committed.
+    """Delete groups without members, and their committed offsets.
 
     \b
     penstock group delete billing
@@ -57,7 +57,7 @@ def command(link: Link, names: tuple[str, ...], yes: bool, dry_run: bool, output
 @click.option(
     "-t", "--topic", "--topics", "topics", multiple=True, required=True, metavar="TOPIC[:P,…]",
     shell_complete=topic_names,
-    help="Of which topics, or partitions.",
+    help="The topics or partitions.",
 )  # fmt: skip
 @yes_option
 @dry_run_option
@@ -66,9 +66,9 @@ def command(link: Link, names: tuple[str, ...], yes: bool, dry_run: bool, output
 def offsets(
     link: Link, name: str, topics: tuple[str, ...], yes: bool, dry_run: bool, output: str
 ) -> int:
-    """Forget what a group has committed of some topics; it is as if it never read them.
+    """Delete the committed offsets of a group for topics.
 
-    A group that still reads a topic is refused.
+    A topic that a member of the group subscribes to is refused.
 
     \b
     penstock group delete-offsets billing -t orders

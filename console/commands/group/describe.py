@@ -19,15 +19,15 @@ _NARROW = ("topic", "partition", "committed", "end", "lag", "lag_s", "client_id"
 
 @click.command("describe")
 @click.argument("names", nargs=-1, required=True, metavar="GROUP...", shell_complete=group_names)
-@click.option("-s", "--summary", is_flag=True, help="Only the summary.")
+@click.option("-s", "--summary", is_flag=True, help="Show only the summary.")
 @formatted
 @connected
 @watched
 def command(link: Link, names: tuple[str, ...], summary: bool, output: str) -> int:
-    """Show state, members and, for each partition, committed offset and lag.
+    """Show the state, the members and, for each partition, committed offset and lag.
 
-    Lag in seconds is the age of the oldest record that was not read. Records that retention deletes
-    soon, before the group has read them, are told.
+    Lag in seconds is the age of the oldest unread record. A warning shows unread records that
+    retention deletes soon.
 
     \b
     penstock group describe billing
@@ -80,7 +80,7 @@ def _print(row: Row, output: str) -> None:
 @connected
 @watched
 def members(link: Link, names: tuple[str, ...], output: str) -> int:
-    """Show who is in a group, from where, and what each member reads.
+    """Show the members of a group, their addresses and assigned partitions.
 
     \b
     penstock group members billing

@@ -22,9 +22,13 @@ _EACH = ("topic", "partition", "committed", "end", "lag", "lag_s")
 
 @click.command("lag")
 @click.argument("names", nargs=-1, metavar="[GROUP]...", shell_complete=group_names)
-@click.option("-r", "--regex", metavar="PATTERN", help="Groups whose name this expression finds.")
-@click.option("-p", "--partitions", is_flag=True, help="A row for each partition.")
-@click.option("--no-seconds", is_flag=True, help="Records only: nothing is read for it.")
+@click.option(
+    "-r", "--regex", metavar="PATTERN", help="Groups whose names match this regular expression."
+)
+@click.option("-p", "--partitions", is_flag=True, help="Show a row for each partition.")
+@click.option(
+    "--no-seconds", is_flag=True, help="Show records only; no record is read to compute its age."
+)
 @formatted
 @connected
 @watched
@@ -36,10 +40,10 @@ def command(
     no_seconds: bool,
     output: str,
 ) -> int:
-    """Show how far groups are behind: of each topic, or of each partition with -p.
+    """Show the lag of groups by topic, or by partition with -p.
 
-    LAG counts records; LAG S is the age of the oldest record that was not read. Without a name
-    these are all groups. Records that retention deletes before they are read are told.
+    LAG is in records; LAG S is the age of the oldest unread record in seconds. Without a name all
+    groups are shown. A warning shows unread records that retention deletes soon.
 
     \b
     penstock group lag -w

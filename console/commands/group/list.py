@@ -15,15 +15,17 @@ from console.show.output import Row, emit
 
 @click.command("list")
 @click.argument("names", nargs=-1, metavar="[GROUP]...", shell_complete=group_names)
-@click.option("-r", "--regex", metavar="PATTERN", help="Only names that this expression finds.")
-@click.option("--state", metavar="STATE", help="Only those in this state: stable, empty, …")
+@click.option(
+    "-r", "--regex", metavar="PATTERN", help="Only names that match this regular expression."
+)
+@click.option("--state", metavar="STATE", help="Only groups in this state: stable, empty, …")
 @formatted
 @connected
 @watched
 def command(
     link: Link, names: tuple[str, ...], regex: str | None, state: str | None, output: str
 ) -> int:
-    """List consumer groups of both protocols. The form "wide" counts members and lag too.
+    """List consumer groups of both protocols. The form "wide" also shows members and lag.
 
     \b
     penstock group list

@@ -24,10 +24,10 @@ from console.show.output import Row, emit
 def command(
     link: Link, name: str, members: tuple[str, ...], yes: bool, dry_run: bool, output: str
 ) -> int:
-    """Put members out of a group: static ones that are gone for ever, for example.
+    """Remove members from a group, for example static members that do not return.
 
-    MEMBER is an instance id, a member id, or the client id of one member alone. Others get its
-    partitions; if it is alive it joins again at its next heartbeat.
+    MEMBER is an instance id, a member id, or a client id that only one member has. Its partitions
+    are reassigned. A living member joins again at its next heartbeat.
 
     \b
     penstock group members billing -o wide

@@ -26,16 +26,17 @@ from console.show.output import Row, emit, rows_of, say, table
 @click.argument("name", metavar="GROUP", shell_complete=group_names)
 @click.option(
     "--to", metavar="WHERE",
-    help="start, end, 47, +5, -5 (from what is committed), start+5, end-5, @2013-01-31, 2h (ago).",
+    help="start, end, 47, +5, -5 (relative to the committed offset), start+5, end-5, "
+         "@2013-01-31, 2h (ago).",
 )  # fmt: skip
-@click.option("--to-group", metavar="GROUP", help="Where this group is.")
+@click.option("--to-group", metavar="GROUP", help="Use the committed offsets of this group.")
 @click.option(
-    "--to-file", metavar="FILE", help="TOPIC PARTITION OFFSET lines, CSV or JSON; -: stdin."
+    "--to-file", metavar="FILE", help="Read TOPIC PARTITION OFFSET lines, CSV or JSON; -: stdin."
 )
 @click.option(
     "-t", "--topic", "--topics", "topics", multiple=True, metavar="TOPIC[:P,…]",
     shell_complete=topic_names,
-    help="Only these; topics that the group has not committed yet too.",
+    help="Only these topics or partitions, with or without a committed offset.",
 )  # fmt: skip
 @yes_option
 @dry_run_option
@@ -52,11 +53,10 @@ def command(
     dry_run: bool,
     output: str,
 ) -> int:
-    """Move the committed offsets of a group. The plan is shown first.
+    """Reset the committed offsets of a group. The plan is shown first.
 
-    A group that has members is refused. An offset out of what is there becomes the nearest one that
-    is. Without -t these are all topics that the group has committed (or those of the other group,
-    or of the file).
+    A group with members is refused. An offset out of range becomes the nearest valid one. Without
+    -t all topics with committed offsets are reset (or those of the other group, or of the file).
 
     \b
     penstock group seek billing --to start --dry-run

@@ -6,23 +6,23 @@ command = LazyGroup(
     "job",
     package=__name__,
     table={
-        "setup": ("setup", "Fetch what Spark needs to talk to the appliance, once."),
-        "serve": ("serve", "Keep all jobs running, in this terminal."),
-        "add": ("add", "Take in job files and start them."),
+        "setup": ("setup", "Download Spark's Kafka connector, once."),
+        "serve": ("serve", "Run all jobs in this terminal."),
+        "add": ("add", "Add job files and start their jobs."),
         "list": ("list", "List jobs."),
-        "status": ("status", "Show how jobs are: rates, lag, watermark, what failed."),
+        "status": ("status", "Show the state of jobs: rates, lag, watermark, failures."),
         "start": ("wish:start", "Start jobs."),
-        "stop": ("wish:stop", "Stop jobs, each after its batch."),
+        "stop": ("wish:stop", "Stop jobs after their current batch."),
         "restart": ("wish:restart", "Stop jobs and start them."),
-        "logs": ("logs", "Show what happened to a job."),
-        "reset": ("forget:reset", "Let a job forget how far it came."),
-        "remove": ("forget:remove", "Delete jobs with all they know."),
-        "preview": ("look:preview", "Show rows of what a job would derive."),
-        "explain": ("look:explain", "Show how Spark runs a job and what it remembers."),
+        "logs": ("logs", "Show the log of a job."),
+        "reset": ("forget:reset", "Reset the progress of a job."),
+        "remove": ("forget:remove", "Delete jobs with their progress and logs."),
+        "preview": ("look:preview", "Show sample rows that a job would derive."),
+        "explain": ("look:explain", "Show Spark's plan and the state of a job."),
         "run": ("run", "Run one job in this terminal."),
     },
     aliases={"ls": "list", "rm": "remove", "log": "logs"},
-    help="Derived streams: jobs in SQL or Python over topics, run by Spark.",
+    help="Run derived streams: jobs in SQL or Python over topics, on Spark.",
     epilog="""\b
 Examples:
   penstock job setup
@@ -31,6 +31,6 @@ Examples:
   penstock job serve
   penstock job status
 
-docs/jobs.md says what a job file may say.""",
+docs/jobs.md describes job files.""",
 )
 """What the root calls for `penstock job`."""

@@ -15,7 +15,7 @@ from spark_local.job import Job
 
 @click.command("add")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option("--stopped", is_flag=True, help="Take it in and do not start it.")
+@click.option("--stopped", is_flag=True, help="Add the job without starting it.")
 @dry_run_option
 @wait_option
 @timeout_option
@@ -30,8 +30,8 @@ def command(
     timeout: float,
     output: str,
 ) -> int:
-    """Check job files, take copies of them, and start them. A job of the same name is replaced and
-    goes on from where it was.
+    """Check job files, copy them into the jobs folder and start them. A job of the same name is
+    replaced and continues where it stopped.
 
     \b
     penstock job add delays.toml

@@ -20,8 +20,8 @@ from spark_local.folder import RUNNING, Folder
 @formatted
 @in_folder
 def reset(folder: Folder, name: str, yes: bool, dry_run: bool, timeout: float, output: str) -> int:
-    """Let a job forget how far it came: it begins again where its file says ("start"), and writes
-    what it derives from there once more. Topics stay as they are.
+    """Reset the progress of a job: it starts again where its file says ("start") and derives
+    everything from there once more. Topics do not change.
 
     \b
     penstock job reset delays --dry-run
@@ -56,8 +56,7 @@ def reset(folder: Folder, name: str, yes: bool, dry_run: bool, timeout: float, o
 def remove(
     folder: Folder, names: tuple[str, ...], yes: bool, dry_run: bool, timeout: float, output: str
 ) -> int:
-    """Stop jobs and delete them: the copy of the file, how far they came, their logs. What they
-    wrote stays.
+    """Stop jobs and delete their files, progress and logs. The records they wrote stay.
 
     \b
     penstock job remove delays

@@ -16,7 +16,7 @@ from spark_local.folder import Folder
 @in_folder
 @watched
 def command(folder: Folder, output: str) -> int:
-    """List the jobs of the folder, what each reads and writes, and how it is.
+    """List the jobs of the folder with their sources, sinks and states.
 
     \b
     penstock job list

@@ -16,13 +16,15 @@ from spark_local.folder import Folder, JobFolder
 
 @click.command("logs")
 @click.argument("name", metavar="NAME")
-@click.option("-n", "--lines", type=click.IntRange(1), default=50, help="How many of the last.")
-@click.option("-f", "--follow", is_flag=True, help="Go on as more comes, until Ctrl-C.")
-@click.option("--runner", is_flag=True, help="Spark's own log, which all jobs share.")
-@click.option("--error", is_flag=True, help="The last failure: its cause, then its whole trace.")
+@click.option("-n", "--lines", type=click.IntRange(1), default=50, help="Number of latest lines.")
+@click.option("-f", "--follow", is_flag=True, help="Follow new lines until Ctrl-C.")
+@click.option("--runner", is_flag=True, help="Show Spark's own log, which all jobs share.")
+@click.option(
+    "--error", is_flag=True, help="Show the last failure: its cause, then the whole stack trace."
+)
 @in_folder
 def command(folder: Folder, name: str, lines: int, follow: bool, runner: bool, error: bool) -> int:
-    """Show what happened to a job: states, failures with their causes, tables, dead letters.
+    """Show the log of a job: states, failures with their causes, tables, dead letters.
 
     \b
     penstock job logs delays

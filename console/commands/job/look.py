@@ -24,7 +24,7 @@ from spark_local.job import Job
 @click.option("-n", "--rows", type=click.IntRange(1, 10_000), default=20, help="[default: 20]")
 @click.option(
     "--last", type=click.IntRange(1), default=10_000, metavar="RECORDS",
-    help="Of how many records of each partition.  [default: 10000]",
+    help="Number of records to read from each partition.  [default: 10000]",
 )  # fmt: skip
 @master_option
 @memory_option
@@ -41,8 +41,8 @@ def preview(
     memory: str,
     output: str,
 ) -> int:
-    """Derive from the last records of each source and show some of it. Nothing is written and
-    nothing is remembered. Inferred columns are shown as a schema to copy.
+    """Derive rows from the last records of each source and show some of them. Nothing is written.
+    Inferred columns are shown as a schema to copy.
 
     \b
     penstock job preview delays.toml
@@ -80,8 +80,8 @@ def _cell(value: object) -> object:
 @connected
 @in_folder
 def explain(folder: Folder, link: Link, job: str, master: str, memory: str, output: str) -> int:
-    """Show Spark's plan of a job, what it remembers between batches, and how a batch that is
-    written again after a crash looks to readers.
+    """Show Spark's plan of a job, its state between batches, and what consumers see of a batch that
+    is written again after a crash.
 
     \b
     penstock job explain delays.toml

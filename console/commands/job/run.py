@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 @click.command("run")
 @click.argument("job", metavar="FILE|NAME")
-@click.option("--once", is_flag=True, help="What is there, then the end.")
-@click.option("--master", metavar="MASTER", help="Where Spark works, instead of the job's own.")
+@click.option("--once", is_flag=True, help="Stop after all existing records.")
+@click.option("--master", metavar="MASTER", help="Spark master, instead of the job's own.")
 @memory_option
 @formatted
 @connected
@@ -43,8 +43,8 @@ def command(
     memory: str,
     output: str,
 ) -> int:
-    """Run one job in this terminal, from where it came to: until Ctrl-C, or with --once until it
-    has derived from all that is there.
+    """Run one job in this terminal from its last progress: until Ctrl-C, or with --once until it
+    has read all existing records.
 
     \b
     penstock job run delays.toml --once

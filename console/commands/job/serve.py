@@ -19,10 +19,10 @@ from spark_local.folder import Folder
 @in_folder
 @private
 def command(folder: Folder, link: Link, master: str, memory: str) -> int:
-    """Keep all jobs of the folder running until Ctrl-C; each then ends after its batch.
+    """Run all jobs of the folder until Ctrl-C; each then stops after its current batch.
 
-    It starts and stops jobs as the other commands say, starts what failed again, and waits for an
-    appliance that is away. Its Spark starts with the first job.
+    The runner starts and stops jobs as the other commands request, restarts failed jobs, and waits
+    while the appliance is unreachable. Spark starts with the first job.
 
     \b
     penstock job serve

@@ -13,15 +13,15 @@ from spark_local.cause import JobError
 @click.command("setup")
 @click.option(
     "--jar", "jars", multiple=True, metavar="FILE",
-    help="Keep this jar with them: a database's driver. May be repeated.",
+    help="Add this jar, for example a JDBC driver; may be repeated.",
 )  # fmt: skip
 @formatted
 def command(jars: tuple[str, ...], output: str) -> int:
-    """Fetch the jars of Spark's Kafka connector, of the version of the installed PySpark, into your
-    cache folder. Jobs then start without any network.
+    """Download the jars of Spark's Kafka connector for the installed PySpark into your cache
+    folder. Jobs then start without network access.
 
-    A host without Maven Central sets PENSTOCK_MAVEN_REPOSITORY to its mirror's address, or
-    PENSTOCK_IVY_SETTINGS to a settings file of Ivy; the mirrors of ~/.m2/settings.xml are used.
+    Without access to Maven Central, set PENSTOCK_MAVEN_REPOSITORY to the address of a mirror, or
+    PENSTOCK_IVY_SETTINGS to a settings file of Ivy. Mirrors of ~/.m2/settings.xml are used.
     """
     from spark_local.engine import jars as kept
 

@@ -22,13 +22,13 @@ _NARROW: Final = (
 
 @click.command("status")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--check", is_flag=True, help="Exit code 4 unless every job that should run does so.")
+@click.option("--check", is_flag=True, help="Exit code 4 unless every started job runs.")
 @formatted
 @connected
 @in_folder
 @watched
 def command(folder: Folder, link: Link, names: tuple[str, ...], check: bool, output: str) -> int:
-    """Show how jobs are. On another host, or without the jobs folder, it asks the appliance.
+    """Show the state of jobs. On another host, or without the jobs folder, the appliance is asked.
 
     \b
     penstock job status

@@ -55,8 +55,8 @@ def _wishing(
 
 @_wishing("start")
 def start(place: JobFolder) -> Wish:
-    """Start jobs. One that runs already is left alone; one that failed or has ended begins again
-    from its last batch.
+    """Start jobs. A running job is left alone; a failed or ended job continues after its last
+    batch.
 
     \b
     penstock job start delays
@@ -67,8 +67,7 @@ def start(place: JobFolder) -> Wish:
 
 @_wishing("stop", to_end=True)
 def stop(place: JobFolder) -> Wish:
-    """Stop jobs. The batch that is being written is finished first, so nothing is written twice
-    when they are started again.
+    """Stop jobs after their current batch, so that a later start writes nothing twice.
 
     \b
     penstock job stop delays
@@ -78,7 +77,7 @@ def stop(place: JobFolder) -> Wish:
 
 @_wishing("restart")
 def restart(place: JobFolder) -> Wish:
-    """Stop jobs, each after its batch, and start them again from there.
+    """Stop jobs after their current batch, and start them again.
 
     \b
     penstock job restart delays

@@ -5,8 +5,8 @@ from console.root import LazyGroup
 command = LazyGroup(
     "log",
     package=__name__,
-    table={"dump": ("dump", "Show what is in files of a data folder, and whether it is sound.")},
-    help="Look into the files of a data folder.",
+    table={"dump": ("dump", "Dump segments, indexes and snapshots, and check them.")},
+    help="Inspect the files of a data folder.",
     epilog="""\b
 Examples:
   penstock log dump penstock-data/*/*.log

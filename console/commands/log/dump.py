@@ -28,11 +28,11 @@ _LESS_TOLD: Final = (
 
 @click.command("dump")
 @click.argument("files", nargs=-1, required=True, metavar="FILE|FOLDER...")
-@click.option("-r", "--records", is_flag=True, help="The records of each batch, too.")
+@click.option("-r", "--records", is_flag=True, help="Show the records of each batch.")
 @formatted
 def command(files: tuple[str, ...], records: bool, output: str) -> int:
-    """Show segments, indexes, time indexes, producer snapshots, the metadata log, its snapshots and
-    checkpoint files; of a folder all those that are in it. Exit code 4 when one is damaged.
+    """Dump segments, indexes, time indexes, producer snapshots, the metadata log, its snapshots and
+    checkpoint files; for a folder, all files in it. Exit code 4 when one is damaged.
 
     \b
     penstock log dump penstock-data/orders-0/00000000000000000000.log --records

@@ -5,8 +5,8 @@ from console.root import LazyGroup
 command = LazyGroup(
     "metadata",
     package=__name__,
-    table={"repair": ("repair", "Save what can be saved of a damaged metadata log.")},
-    help="The metadata log of a data folder: topics, their settings, quotas.",
+    table={"repair": ("repair", "Rebuild a damaged metadata log.")},
+    help="Repair the metadata log of a data folder: topics, their settings, quotas.",
     epilog="""\b
 Examples:
   penstock metadata repair penstock-data --dry-run

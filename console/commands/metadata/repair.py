@@ -30,13 +30,12 @@ _SHOWN: Final = 5
 @yes_option
 @formatted
 def command(folders: tuple[str, ...], dry_run: bool, yes: bool, output: str) -> int:
-    """Make a new metadata log of what can be saved. The appliance must not be running.
+    """Rebuild the metadata log from everything readable. The appliance must not be running.
 
-    FOLDER is the data folder; when there are several (log.dirs), name all of them, the first one
-    first. Topics that neither a snapshot nor the log knows are taken from their partitions'
-    folders, with the default settings. The damaged files are kept beside, under another name.
-    Of one of several voters nothing is made anew: its log is set aside, and fetched from the
-    others. Exit code 4 with --dry-run when something is lost.
+    FOLDER is the data folder; with several (log.dirs) name all, in order. Topics missing from both
+    snapshot and log are recovered from their partition folders with default settings. Damaged files
+    are kept under another name. For one of several voters the log is set aside and fetched from the
+    others. Exit code 4 with --dry-run when data is lost.
 
     \b
     penstock metadata repair penstock-data --dry-run

@@ -6,13 +6,13 @@ command = LazyGroup(
     "metrics",
     package=__name__,
     table={
-        "list": ("list", "List the metrics that an appliance tells, with their meaning."),
+        "list": ("list", "List the exported metrics and their meaning."),
         "rules": ("text:rules", "Print alert rules for Prometheus."),
-        "board": ("text:board", "Print a board for Grafana."),
+        "board": ("text:board", "Print a dashboard for Grafana."),
         "page": ("text:page", "Print docs/metrics.md."),
     },
     aliases={"ls": "list"},
-    help="What an appliance tells Prometheus, and what to do with it.",
+    help="Show the metrics for Prometheus, alert rules and a dashboard.",
     epilog="""\b
 Examples:
   penstock up -o penstock.metrics.listener=localhost:9404

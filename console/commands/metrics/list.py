@@ -10,7 +10,7 @@ from console.show.output import emit
 @click.command("list")
 @formatted
 def command(output: str) -> int:
-    """List the metrics that an appliance tells: name, type, labels, meaning.
+    """List the exported metrics: name, type, labels, meaning.
 
     \b
     penstock metrics list -o wide

@@ -7,7 +7,7 @@ from console.model.failure import OK
 
 @click.command("rules")
 def rules() -> int:
-    """Print alert rules for Prometheus, a rule file.
+    """Print a file of alert rules for Prometheus.
 
     \b
     penstock metrics rules > penstock.rules.yml
@@ -20,7 +20,7 @@ def rules() -> int:
 
 @click.command("board")
 def board() -> int:
-    """Print a board for Grafana, to be imported.
+    """Print a dashboard to import into Grafana.
 
     \b
     penstock metrics board > penstock.json

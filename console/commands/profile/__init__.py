@@ -6,17 +6,17 @@ command = LazyGroup(
     "profile",
     package=__name__,
     table={
-        "list": ("named:list_", "Show the profiles, and which one is in use."),
-        "add": ("named:add", "Give an appliance or a cluster a name."),
-        "use": ("named:use", "Let a profile hold when nothing is said."),
-        "remove": ("named:remove", "Forget a profile."),
+        "list": ("named:list_", "List the profiles and mark the one in use."),
+        "add": ("named:add", "Add or replace a named connection."),
+        "use": ("named:use", "Select the profile that is used by default."),
+        "remove": ("named:remove", "Remove a profile."),
     },
     aliases={"ls": "list", "rm": "remove", "delete": "remove"},
-    help="""Names of one's own for several appliances.
+    help="""Manage named connections to several appliances.
 
-    penstock --profile NAME, or PENSTOCK_PROFILE, says which one a command is about; -b wins over
-    it, and it over PENSTOCK_BOOTSTRAP. Commands that read an appliance of this host take the data
-    folder of --data, else of -b, else the profile's.""",
+    penstock --profile NAME, or PENSTOCK_PROFILE, selects the profile of a command; -b overrides it,
+    and it overrides PENSTOCK_BOOTSTRAP. Commands that read an appliance of this host use the data
+    folder of --data, else of -b, else of the profile.""",
     epilog="""\b
 Examples:
   penstock profile add prod a.example.org:9092,b.example.org:9092

@@ -18,7 +18,7 @@ _PORT: Final = re.compile(r":\d+\s*$")
 @click.command("list")
 @formatted
 def list_(output: str) -> int:
-    """Show the profiles, and which one is in use.
+    """List the profiles and mark the one in use.
 
     \b
     penstock profile list
@@ -36,15 +36,15 @@ def list_(output: str) -> int:
 @click.command("add")
 @click.argument("name")
 @click.argument("bootstrap", metavar="HOST:PORT[,...]")
-@click.option("--command-config", metavar="FILE", help="Properties of the client: TLS, SASL.")
+@click.option("--command-config", metavar="FILE", help="Client properties: TLS, SASL.")
 @click.option(
     "--data",
     metavar="DIR",
-    help="Its data folder, where it is one of this host: for commands that read it.",
+    help="Its data folder, for an appliance of this host.",
 )
-@click.option("--use", is_flag=True, help="It holds when nothing is said.")
+@click.option("--use", is_flag=True, help="Use this profile by default.")
 def add(name: str, bootstrap: str, command_config: str | None, data: str | None, use: bool) -> int:
-    """Give an appliance or a cluster a name; one that is there already is replaced.
+    """Add a profile for an appliance or a cluster; an existing one is replaced.
 
     \b
     penstock profile add prod a.example.org:9092,b.example.org:9092 --use
@@ -72,9 +72,9 @@ def add(name: str, bootstrap: str, command_config: str | None, data: str | None,
 
 @click.command("use")
 @click.argument("name", required=False)
-@click.option("--none", "nobody", is_flag=True, help="None: this host's appliance again.")
+@click.option("--none", "nobody", is_flag=True, help="Use no profile: the appliance of this host.")
 def use(name: str | None, nobody: bool) -> int:
-    """Let a profile hold when nothing is said.
+    """Select the profile that is used by default.
 
     \b
     penstock profile use prod
@@ -93,7 +93,7 @@ def use(name: str | None, nobody: bool) -> int:
 @click.command("remove")
 @click.argument("name")
 def remove(name: str) -> int:
-    """Forget a profile; what it names stays as it is.
+    """Remove a profile; the appliance itself does not change.
 
     \b
     penstock profile remove prod

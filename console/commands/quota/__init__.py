@@ -6,15 +6,15 @@ command = LazyGroup(
     "quota",
     package=__name__,
     table={
-        "list": ("list", "List quotas and whose they are."),
-        "describe": ("list:describe", "Show which quotas hold for a client, and why."),
-        "explain": ("explain", "Show every rule for a client in order, and which holds."),
+        "list": ("list", "List quotas by entity."),
+        "describe": ("list:describe", "Show the quotas of a client and the entity that sets each."),
+        "explain": ("explain", "Show every quota rule for a client in order of precedence."),
         "set": ("change:set_", "Set quotas of users, client ids, addresses or defaults."),
-        "unset": ("change:unset", "Take quotas away."),
-        "usage": ("usage", "Show how much is used now, and who is throttled."),
+        "unset": ("change:unset", "Remove quotas."),
+        "usage": ("usage", "Show the current usage of quotas and who is throttled."),
     },
     aliases={"ls": "list", "info": "describe", "alter": "set", "rm": "unset", "delete": "unset"},
-    help="Say how much clients may send, read, ask, change and connect.",
+    help="Limit how much clients may produce, fetch, request, change and connect.",
     epilog="""\b
 Examples:
   penstock quota set --client-id loader produce=10MB/s

@@ -28,13 +28,13 @@ _NONE: Final = "none"
 @formatted
 @connected
 def set_(link: Link, pairs: tuple[str, ...], entity: Entity, dry_run: bool, output: str) -> int:
-    """Set quotas; they hold from the next request on.
+    """Set quotas; they apply from the next request.
 
     QUOTA is Kafka's name or a short one: produce (producer_byte_rate), fetch (consumer_byte_rate),
     request (request_percentage), mutations (controller_mutation_rate), connections
-    (connection_creation_rate). VALUE: 10MB/s, 1.5MiB/s, 250000; 50% of one CPU; 5/s; none takes
-    it away. --dry-run also tells whom it would have throttled in the last ten minutes, and for
-    about how long, on the host of an appliance.
+    (connection_creation_rate). VALUE: 10MB/s, 1.5MiB/s, 250000; 50% of one CPU; 5/s; none removes
+    it. On the appliance's host, --dry-run also shows which clients it would have throttled in the
+    last ten minutes, and for about how long.
 
     \b
     penstock quota set --client-id loader produce=10MB/s fetch=20MB/s
@@ -50,7 +50,7 @@ def set_(link: Link, pairs: tuple[str, ...], entity: Entity, dry_run: bool, outp
 
 @click.command("unset")
 @click.argument("names", nargs=-1, metavar="[QUOTA]...")
-@click.option("--all", "everything", is_flag=True, help="All quotas of the entity.")
+@click.option("--all", "everything", is_flag=True, help="Remove all quotas of the entity.")
 @entity_flags
 @undoable
 @dry_run_option
@@ -64,7 +64,7 @@ def unset(
     dry_run: bool,
     output: str,
 ) -> int:
-    """Take quotas away; what a less specific entity has holds then.
+    """Remove quotas; those of a less specific entity apply then.
 
     \b
     penstock quota unset --client-id loader produce

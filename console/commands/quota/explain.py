@@ -15,17 +15,16 @@ from console.show.output import Row, emit
 
 
 @click.command("explain")
-@click.option("--all", "everything", is_flag=True, help="Rules that say nothing, too.")
+@click.option("--all", "everything", is_flag=True, help="Include rules without a value.")
 @entity_flags
 @formatted
 @connected
 def command(link: Link, everything: bool, entity: Entity, output: str) -> int:
-    """Show every rule for a client in Kafka's order of precedence, and which of them holds.
+    """Show every quota rule for a client in Kafka's order of precedence, and which one applies.
 
-    Of each kind of quota the first rule that says something holds, whatever the others say: user
-    and client id, then user, then client id, each by name before by default (KIP-55). TOGETHER is
-    who is counted as one against it. Without --user it is ANONYMOUS, the user of everybody who
-    does not log in.
+    For each kind of quota the first rule with a value applies: user and client id, then user, then
+    client id, each by name before default (KIP-55). TOGETHER shows which clients share the quota.
+    Without --user the user is ANONYMOUS, that of clients without a login.
 
     \b
     penstock quota explain --user alice --client-id loader

@@ -24,7 +24,7 @@ _DEFAULT: Final = "<default>"
 @connected
 @watched
 def command(link: Link, entity: Entity, output: str) -> int:
-    """List every quota that is set, or those of one entity.
+    """List all quotas, or those of one entity.
 
     \b
     penstock quota list
@@ -53,11 +53,11 @@ def _columns(entity: Entity) -> Row:
 @connected
 @watched
 def describe(link: Link, entity: Entity, output: str) -> int:
-    """Show which limits hold for a client, and which entity has them.
+    """Show the quotas that apply to a client, and the entity that sets each.
 
-    Of the entities that have a quota of a kind the most specific one wins: user and client id, then
-    user, then client id, each by name before by default. Without --user it is ANONYMOUS, the user
-    of everybody who does not log in. For a default its own quotas are shown.
+    The most specific entity wins for each kind of quota: user and client id, then user, then client
+    id, each by name before default. Without --user the user is ANONYMOUS, that of clients without a
+    login. For a default its own quotas are shown.
 
     \b
     penstock quota describe --client-id loader

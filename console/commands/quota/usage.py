@@ -13,17 +13,16 @@ from console.show.output import Row, emit
 
 
 @click.command("usage")
-@click.option("--throttled", is_flag=True, help="Only who has to wait just now.")
+@click.option("--throttled", is_flag=True, help="Only clients that are throttled now.")
 @formatted
 @connected
 @watched
 def command(link: Link, throttled: bool, output: str) -> int:
-    """Show how much of each quota is used now, and who is throttled for how long.
+    """Show the current usage of each quota, and who is throttled for how long.
 
-    Rates are those of the last windows (quota.window.num times quota.window.size.seconds), of all
-    processes together. WHO is counted together; SET FOR is the entity that has the limit. THROTTLED
-    FOR is since when one pause has come after the other. Who used nothing since the appliance
-    started has no row.
+    Rates cover the last windows (quota.window.num times quota.window.size.seconds) of all processes
+    together. WHO shares the quota; SET FOR is the entity that sets it. THROTTLED FOR is the time
+    since continuous throttling began. Clients without traffic since the start have no row.
 
     \b
     penstock quota usage -w

@@ -6,13 +6,16 @@ command = LazyGroup(
     "service",
     package=__name__,
     table={
-        "install": ("install", "Write its unit for this environment, enable it and start it."),
-        "uninstall": ("uninstall", "Stop it and remove its unit; data and settings stay."),
-        "status": ("status", "Whether systemd runs it, since when, from which unit."),
-        "logs": ("logs", "What it said: its journal."),
+        "install": ("install", "Write the unit for this installation, enable and start it."),
+        "uninstall": (
+            "uninstall",
+            "Stop the service and remove its units; data and settings stay.",
+        ),
+        "status": ("status", "Show whether systemd runs the service, and since when."),
+        "logs": ("logs", "Show the service's journal."),
     },
     aliases={"remove": "uninstall"},
-    help="Start an appliance with the host, or with your login, by systemd.",
+    help="Install and control a systemd service of the host, or of your login.",
     epilog="""\b
 Examples:
   penstock service install --user

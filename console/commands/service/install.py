@@ -14,28 +14,33 @@ from console.show.output import emit, say
 @for_user
 @click.option(
     "--data", metavar="DIR",
-    help="Its data folder.  [default: /var/lib/penstock; with --user ~/.local/state/penstock/data]",
+    help="Data folder.  [default: /var/lib/penstock; with --user ~/.local/state/penstock/data]",
 )  # fmt: skip
 @click.option(
     "--config", metavar="FILE",
-    help="Its settings; written with comments where there is no such file."
-    "  [default: /etc/penstock/server.properties; with --user ~/.config/penstock/…]",
+    help="Settings file; a commented one is written when it does not exist.  [default: "
+         "/etc/penstock/server.properties; with --user ~/.config/penstock/…]",
 )  # fmt: skip
-@click.option("--jobs", is_flag=True, help="Also the service that runs derived streams.")
+@click.option("--jobs", is_flag=True, help="Also install the service that runs jobs.")
 @click.option(
     "--socket", is_flag=True,
-    help="systemd listens for it (penstock.socket), at the listeners of its settings: who connects"
-    " while it restarts waits instead of being refused. A connection also starts what you stopped.",
+    help="Use socket activation (penstock.socket) for the listeners of the settings: "
+         "connections wait during a restart instead of being refused. A connection also "
+         "starts a stopped service.",
 )  # fmt: skip
 @click.option(
     "--backup", metavar="WHERE",
-    help="Also a backup every night (penstock-backup.timer), into a folder or s3://BUCKET/PREFIX.",
+    help="Also back up every night (penstock-backup.timer) to a folder or s3://BUCKET/PREFIX.",
 )  # fmt: skip
 @click.option(
     "--keep", type=click.IntRange(1), metavar="N",
-    help=f"Of the backups the newest N; older ones are forgotten.  [default: {backing_up.KEPT}]",
+    help=f"Number of backups to keep.  [default: {backing_up.KEPT}]",
 )  # fmt: skip
-@click.option("--no-start", is_flag=True, help="Enable it, to be started with the next boot.")
+@click.option(
+    "--no-start",
+    is_flag=True,
+    help="Enable the service without starting it; it starts at the next boot.",
+)
 @dry_run_option
 @formatted
 def command(
@@ -50,12 +55,12 @@ def command(
     dry_run: bool,
     output: str,
 ) -> int:
-    """Write the unit that starts this very installation, enable it and start it.
+    """Write the unit for this installation, enable it and start it.
 
-    Without --user it is a service of the host, by root, with a user of its own (penstock). A unit
-    that this command wrote before is written anew and the service restarted: that is how to go on
-    after an upgrade, and with --socket after a change of listeners. Changes of yours belong into
-    `systemctl edit penstock`.
+    Without --user it is a service of the host, which needs root and runs as the user penstock. An
+    existing unit of this command is rewritten and the service restarted: do that after an upgrade,
+    and with --socket after a change of listeners. Make your own changes with `systemctl edit
+    penstock`.
 
     \b
     penstock service install --user

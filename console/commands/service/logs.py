@@ -12,12 +12,12 @@ from console.model.service.place import APPLIANCE, JOBS
 
 @click.command("logs")
 @for_user
-@click.option("-f", "--follow", is_flag=True, help="Go on with what it says from now on.")
+@click.option("-f", "--follow", is_flag=True, help="Follow new lines.")
 @click.option(
     "-n", "--lines", type=click.IntRange(0), default=100, metavar="N",
-    help="How many of the last lines.  [default: 100]",
+    help="Number of latest lines.  [default: 100]",
 )  # fmt: skip
-@click.option("--jobs", is_flag=True, help="Those of the service that runs derived streams.")
+@click.option("--jobs", is_flag=True, help="Show the log of the service that runs jobs.")
 def command(for_user: bool, follow: bool, lines: int, jobs: bool) -> None:
     """Show the service's log from systemd's journal.
 

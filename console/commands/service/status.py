@@ -21,8 +21,8 @@ _NARROW = ("unit", "state", "detail", "starts_with_host", "pid", "restarts", "si
 @for_user
 @formatted
 def command(for_user: bool, output: str) -> int:
-    """Show whether systemd runs the service, and the reason where it failed. Exit code 0 when it
-    serves, 4 when not. How the appliance itself stands: `penstock status`.
+    """Show whether systemd runs the service, and why it failed. Exit code 0: it serves; 4: it does
+    not. `penstock status` shows the state of the appliance.
 
     \b
     penstock service status

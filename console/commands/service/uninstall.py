@@ -15,8 +15,7 @@ from console.show.output import emit, say
 @undoable
 @formatted
 def command(for_user: bool, output: str) -> int:
-    """Stop the service in order and remove the units that `install` wrote. Data and settings stay,
-    so that installing it again brings it back.
+    """Stop the service cleanly and remove the units that `install` wrote. Data and settings stay.
 
     \b
     penstock service uninstall --user

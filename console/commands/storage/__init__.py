@@ -6,11 +6,11 @@ command = LazyGroup(
     "storage",
     package=__name__,
     table={
-        "verify": ("verify", "Read a data folder through, and tell every damage."),
-        "repair": ("repair", "Set aside what is damaged, so that the rest serves."),
-        "reclaim": ("reclaim", "Show what takes space, and give back what is named."),
+        "verify": ("verify", "Verify every file of a data folder."),
+        "repair": ("repair", "Set damaged data aside so that the rest is served."),
+        "reclaim": ("reclaim", "Show what takes disk space, and delete what you name."),
     },
-    help="The files of a data folder.",
+    help="Verify and repair the files of a data folder.",
     epilog="""\b
 Examples:
   penstock storage verify

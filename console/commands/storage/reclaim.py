@@ -17,18 +17,17 @@ from console.show.output import emit, say
 
 @click.command("reclaim")
 @click.argument("folders", nargs=-1, metavar="[DIR]...")
-@click.option("--delete", "names", multiple=True, metavar="NAME", help="Delete this; may be given"
-              " several times.")  # fmt: skip
+@click.option("--delete", "names", multiple=True, metavar="NAME", help="Delete this; may be "
+                                                                       "repeated.")  # fmt: skip
 @dry_run_option
 @yes_option
 @formatted
 def command(
     folders: tuple[str, ...], names: tuple[str, ...], dry_run: bool, yes: bool, output: str
 ) -> int:
-    """Show what takes space in a data folder and could be given back, the largest first: what
-    repairs have set aside, what a killed backup has left, deleted topics that can be brought back,
-    and each topic, with what its retention deletes within a day. Only what --delete names is
-    deleted.
+    """Show what takes space in a data folder and can be deleted, largest first: data set aside by
+    repairs, remains of an interrupted backup, deleted topics that can be restored, and each topic
+    with what its retention deletes within a day. Only what --delete names is deleted.
 
     \b
     penstock storage reclaim

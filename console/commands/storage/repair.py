@@ -29,14 +29,13 @@ from console.show.progress import Progress
 @yes_option
 @formatted
 def command(folders: tuple[str, ...], topic: str, dry_run: bool, yes: bool, output: str) -> int:
-    """Mend what `penstock storage verify` finds. The appliance must not be running.
+    """Repair the damage that `penstock storage verify` finds. The appliance must not be running.
 
-    What is damaged is set aside into a folder beside, and never deleted; what is sound serves on,
-    and consumers go on behind the gap. Indexes, snapshots and epochs are made anew of the records.
-    A log that another node has too is set aside whole, and fetched from there. A torn end that was
-    never acknowledged as durable is left to the next start. The plan is shown first, with the
-    offsets that are lost. Exit code 4 with --dry-run when there is something to mend, and where
-    damage is left.
+    Damaged data is moved into a folder beside, never deleted; intact data is served, and consumers
+    continue after the gap. Indexes, snapshots and epochs are rebuilt from the records. A log with a
+    replica on another node is set aside whole and fetched from there. A torn tail that was never
+    acknowledged as durable is left to the next start. The plan is shown first, with the lost
+    offsets. Exit code 4: damage is left, or with --dry-run there is something to repair.
 
     \b
     penstock storage repair --dry-run

@@ -25,13 +25,13 @@ _MB: Final = 1_000_000
 @click.option("-t", "--topic", default="", metavar="NAME", help="Only the partitions of a topic.")
 @formatted
 def command(folders: tuple[str, ...], topic: str, output: str) -> int:
-    """Read a data folder through and tell every damage: batches by their CRC32C, offsets and epochs
-    in order, indexes and transaction indexes against the log, producer snapshots, checkpoint files,
-    the metadata. Nothing is changed, and a running appliance goes on.
+    """Verify every file of a data folder: CRC32C of batches, order of offsets and epochs, indexes
+    and transaction indexes against the log, producer snapshots, checkpoint files and metadata.
+    Nothing is changed, and the appliance may run.
 
-    DIR is a data folder, ./penstock-data when there is none, or the folder of one partition; of an
-    appliance with several (log.dirs) name all. Files are read from the disk, past the page cache,
-    when nobody else wants it. Exit code 4 when something is damaged.
+    DIR is a data folder (default ./penstock-data) or the folder of one partition; with several log
+    directories (log.dirs) name all. Files are read from the disk past the page cache, at idle I/O
+    priority. Exit code 4 when damage is found.
 
     \b
     penstock storage verify

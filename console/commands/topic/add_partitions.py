@@ -16,8 +16,12 @@ from console.show.output import Row, emit
 
 @click.command("add-partitions")
 @click.argument("name", shell_complete=topic_names)
-@click.option("--to", "total", type=PARTITIONS, metavar="TOTAL", help="How many in all.")
-@click.option("-n", "--num", "add", type=PARTITIONS, metavar="ADD", help="How many more.")
+@click.option(
+    "--to", "total", type=PARTITIONS, metavar="TOTAL", help="Number of partitions in total."
+)
+@click.option(
+    "-n", "--num", "add", type=PARTITIONS, metavar="ADD", help="Number of partitions to add."
+)
 @yes_option
 @dry_run_option
 @formatted
@@ -31,7 +35,7 @@ def command(
     dry_run: bool,
     output: str,
 ) -> int:
-    """Give a topic more partitions. Records with keys may go to other partitions from then on.
+    """Add partitions to a topic. New records of a key may go to another partition than before.
 
     \b
     penstock topic add-partitions orders --to 6

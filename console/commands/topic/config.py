@@ -30,11 +30,11 @@ def command() -> None:
 @command.command("get")
 @click.argument("name", shell_complete=topic_names)
 @click.argument("keys", nargs=-1, metavar="[KEY]...", shell_complete=topic_settings)
-@click.option("--changed", is_flag=True, help="Only what was set for this topic.")
+@click.option("--changed", is_flag=True, help="Only settings of this topic itself.")
 @formatted
 @connected
 def get(link: Link, name: str, keys: tuple[str, ...], changed: bool, output: str) -> int:
-    """Show settings, with the place that each value comes from.
+    """Show settings and where each value comes from.
 
     \b
     penstock topic config get orders
@@ -57,7 +57,7 @@ def get(link: Link, name: str, keys: tuple[str, ...], changed: bool, output: str
 @formatted
 @connected
 def set_(link: Link, name: str, pairs: tuple[str, ...], dry_run: bool, output: str) -> int:
-    """Give settings of a topic values of their own.
+    """Set settings of a topic.
 
     \b
     penstock topic config set orders retention.ms=7d segment.bytes=100MiB
@@ -74,7 +74,7 @@ def set_(link: Link, name: str, pairs: tuple[str, ...], dry_run: bool, output: s
 @formatted
 @connected
 def unset(link: Link, name: str, keys: tuple[str, ...], dry_run: bool, output: str) -> int:
-    """Let settings of a topic follow the broker again.
+    """Remove settings of a topic; the broker's values apply again.
 
     \b
     penstock topic config unset orders retention.ms
@@ -88,11 +88,11 @@ def unset(link: Link, name: str, keys: tuple[str, ...], dry_run: bool, output: s
 @click.argument("name", shell_complete=topic_names)
 @click.option(
     "-s", "--set", "pairs", metavar="KEY=VALUE", multiple=True, shell_complete=topic_settings,
-    help="Give it a value of its own; may be repeated.",
+    help="Set a value; may be repeated.",
 )  # fmt: skip
 @click.option(
     "-d", "--delete", "keys", metavar="KEY", multiple=True, shell_complete=topic_settings,
-    help="Let it follow the broker again; may be repeated.",
+    help="Remove a value; may be repeated.",
 )  # fmt: skip
 @undoable
 @dry_run_option
@@ -106,7 +106,7 @@ def alter(
     dry_run: bool,
     output: str,
 ) -> int:
-    """Set and unset settings of a topic in one go; see also topic config.
+    """Set and unset settings of a topic in one request; see also topic config.
 
     \b
     penstock topic alter-config orders --set retention.ms=7d --delete flush.policy

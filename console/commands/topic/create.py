@@ -16,16 +16,16 @@ PARTITIONS = click.IntRange(1, topics.PARTITIONS_MOST)
 
 @click.command("create")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@click.option("-p", "--partitions", type=PARTITIONS, metavar="N", help="How many.")
+@click.option("-p", "--partitions", type=PARTITIONS, metavar="N", help="Number of partitions.")
 @click.option(
     "-r", "--replicas", "--replication-factor", "replicas", type=click.IntRange(1), metavar="N",
-    help="Copies of each partition, on as many nodes; 1 on an appliance alone.",
+    help="Replication factor; at most the number of nodes.",
 )  # fmt: skip
 @click.option(
     "-c", "--config", "--topic-config", "configs", metavar="KEY=VALUE", multiple=True,
-    help="A setting of the topic.", shell_complete=topic_settings,
+    help="A topic setting; may be repeated.", shell_complete=topic_settings,
 )  # fmt: skip
-@click.option("--if-not-exists", is_flag=True, help="An existing topic is no failure.")
+@click.option("--if-not-exists", is_flag=True, help="Succeed when the topic exists already.")
 @dry_run_option
 @formatted
 @connected
@@ -39,7 +39,7 @@ def command(
     dry_run: bool,
     output: str,
 ) -> int:
-    """Create topics. What is not said is decided by the broker's settings.
+    """Create topics. Options that are not given follow the broker's settings.
 
     \b
     penstock topic create orders payments -p 3

@@ -21,8 +21,13 @@ _UNDELETE: Final = "For a while, penstock topic undelete brings it back."
 
 @click.command("delete")
 @click.argument("names", nargs=-1, metavar="NAME...", shell_complete=topic_names)
-@click.option("-r", "--regex", metavar="PATTERN", help="Those whose whole name this matches.")
-@click.option("--if-exists", is_flag=True, help="A topic that is not there is no failure.")
+@click.option(
+    "-r",
+    "--regex",
+    metavar="PATTERN",
+    help="Delete topics whose whole name matches this regular expression.",
+)
+@click.option("--if-exists", is_flag=True, help="Succeed when the topic does not exist.")
 @yes_option
 @dry_run_option
 @formatted
@@ -36,8 +41,7 @@ def command(
     dry_run: bool,
     output: str,
 ) -> int:
-    """Delete topics with all of their records. For a while, penstock topic undelete brings them
-    back.
+    """Delete topics with all of their records. penstock topic undelete restores them for a while.
 
     \b
     penstock topic delete orders
@@ -75,18 +79,20 @@ def command(
 
 @click.command("undelete")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@click.option("--id", "topic_id", metavar="ID", help="Which one, when several had the name.")
+@click.option(
+    "--id", "topic_id", metavar="ID", help="The topic id, when several deleted topics had the name."
+)
 @dry_run_option
 @formatted
 @connected
 def undelete(
     link: Link, names: tuple[str, ...], topic_id: str | None, dry_run: bool, output: str
 ) -> int:
-    """Bring deleted topics back: id, records, settings, offsets, and what groups committed.
+    """Restore deleted topics: id, records, settings, offsets and the groups' committed offsets.
 
-    It works until the time of the trash is over (penstock.topic.trash.retention.ms of the broker)
-    or the disk is nearly full; penstock topic list --deleted shows what can be brought back. In a
-    cluster each partition needs a node that was in sync when it was deleted and has it still.
+    Deleted topics are kept for penstock.topic.trash.retention.ms, or until the disk is nearly full;
+    penstock topic list --deleted lists them. In a cluster each partition needs a node that was in
+    sync at the deletion and still has the data.
 
     \b
     penstock topic undelete orders

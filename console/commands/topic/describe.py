@@ -21,7 +21,7 @@ _SETTING = ("key", "value", "source", "read_only", "sensitive")
 
 @click.command("describe")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=topic_names)
-@click.option("-s", "--summary", is_flag=True, help="Only the summary.")
+@click.option("-s", "--summary", is_flag=True, help="Show only the summary.")
 @click.option("-p", "--partitions", is_flag=True, help="Only the partitions.")
 @click.option("-c", "--configs", "settings", is_flag=True, help="Only the settings.")
 @click.option("-a", "--all", "everything", is_flag=True, help="Summary, partitions and settings.")
@@ -37,10 +37,10 @@ def command(
     everything: bool,
     output: str,
 ) -> int:
-    """Show topics: summary and partitions unless told otherwise.
+    """Show topics: by default summary and partitions.
 
-    Of a replica that is not in sync it tells why: its node is fenced, its folder failed, or how far
-    it is behind.
+    For a replica out of sync the reason is shown: its node is fenced, its log directory failed, or
+    its lag.
 
     \b
     penstock topic describe orders

@@ -15,9 +15,13 @@ from console.show.output import Row, emit, rows_of, say, telling
 
 @click.command("list")
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=topic_names)
-@click.option("-r", "--regex", metavar="PATTERN", help="Only names that this expression finds.")
-@click.option("-i", "--internal", is_flag=True, help="The internal ones (__name) too.")
-@click.option("--deleted", is_flag=True, help="Those that can be brought back, and until when.")
+@click.option(
+    "-r", "--regex", metavar="PATTERN", help="Only names that match this regular expression."
+)
+@click.option("-i", "--internal", is_flag=True, help="Include internal topics (__name).")
+@click.option(
+    "--deleted", is_flag=True, help="List deleted topics that can be restored, and until when."
+)
 @formatted
 @connected
 @watched
@@ -29,8 +33,8 @@ def command(
     deleted: bool,
     output: str,
 ) -> int:
-    """List topics. The form "wide" counts their records too, and the bytes
-    that they take on the disks of the broker that is asked.
+    """List topics. The form "wide" also shows their records and their bytes on the disks of the
+    broker.
 
     \b
     penstock topic list

@@ -18,10 +18,15 @@ from console.show.output import Row, emit, rows_of, say
 @click.argument("name", shell_complete=topic_names)
 @click.option(
     "-o", "--offset", "offset", required=True, metavar="OFFSET",
-    help="Records before it go: 47, +2, -3, end, @2013-01-31, 2h (older than).",
+    help="Delete records before: 47, +2, -3, end, @2013-01-31, 2h (older than).",
 )  # fmt: skip
 @click.option(
-    "-p", "--partitions", type=click.IntRange(0), multiple=True, metavar="N", help="Only these."
+    "-p",
+    "--partitions",
+    type=click.IntRange(0),
+    multiple=True,
+    metavar="N",
+    help="Only these partitions.",
 )
 @yes_option
 @dry_run_option
@@ -36,7 +41,7 @@ def command(
     dry_run: bool,
     output: str,
 ) -> int:
-    """Delete the records of a topic that lie before an offset, in each partition.
+    """Delete the records of a topic before an offset, in each partition.
 
     \b
     penstock topic trim orders -o 2h --dry-run

@@ -6,10 +6,10 @@ command = LazyGroup(
     "txn",
     package=__name__,
     table={
-        "list": ("list", "List transactional ids and what they do."),
-        "describe": ("describe", "Show a transaction, and what it holds back."),
-        "hanging": ("hanging", "Find transactions that nobody ends."),
-        "abort": ("abort", "Abort an open transaction, or one that hangs."),
+        "list": ("list", "List transactional ids and their states."),
+        "describe": ("describe", "Show a transaction and the records it holds back."),
+        "hanging": ("hanging", "Find hanging transactions."),
+        "abort": ("abort", "Abort an open or hanging transaction."),
     },
     aliases={
         "ls": "list",
@@ -17,7 +17,7 @@ command = LazyGroup(
         "find-hanging": "hanging",
         "force-terminate": "abort",
     },
-    help="See open transactions and what they hold back; abort them.",
+    help="Inspect open transactions and the records they hold back; abort them.",
     epilog="""\b
 Examples:
   penstock txn list --open -o wide

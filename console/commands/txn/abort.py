@@ -19,11 +19,11 @@ from console.show.output import Row, emit, say
 @click.argument("name", required=False, metavar="[ID]", shell_complete=transactional_ids)
 @click.option(
     "-t", "--topic", metavar="TOPIC:P", shell_complete=topic_names,
-    help="What hangs in this partition.",
+    help="The partition of a hanging transaction.",
 )  # fmt: skip
 @click.option(
     "--start", "--start-offset", "start", type=click.IntRange(0), metavar="OFFSET",
-    help="Its first record there, as penstock txn hanging tells it.",
+    help="Its first offset there, as penstock txn hanging shows it.",
 )  # fmt: skip
 @yes_option
 @dry_run_option
@@ -38,15 +38,16 @@ def command(
     dry_run: bool,
     output: str,
 ) -> int:
-    """Abort the transaction that ID, a transactional id, has open: what it wrote is never read with
-    read_committed, and its producer is fenced. penstock txn list --open shows ids.
+    """Abort the open transaction of ID, a transactional id: read_committed consumers never see its
+    records, and its producer is fenced. penstock txn list --open lists ids.
 
-    It takes either ID or both -t and --start: one that hangs has no coordinator, so it is named by
-    its partition and its first record, as penstock txn hanging shows them, and a marker is written
-    there. What a coordinator knows is aborted by its id alone, so that all of its partitions agree.
+    Give either ID or both -t and --start. A hanging transaction has no coordinator; it is named by
+    its partition and first offset, as penstock txn hanging shows them, and an abort marker is
+    written there. A transaction that a coordinator knows is aborted by its id only, so that all of
+    its partitions agree.
 
-    What is aborted is shown, and ID or TOPIC:P typed once more, unless --yes is given. One that has
-    ended meanwhile is left alone, also when its producer has begun the next.
+    The plan is shown and confirmed by typing ID or TOPIC:P, unless --yes is given. A transaction
+    that has ended meanwhile is left alone, even when its producer has begun the next.
 
     \b
     penstock txn abort copier --dry-run

@@ -24,10 +24,10 @@ from console.show.output import Row, emit, plain, rows_of, table
 @connected
 @watched
 def command(link: Link, names: tuple[str, ...], output: str) -> int:
-    """Show transactional ids, and of an open transaction what it holds back.
+    """Show transactional ids and, for open transactions, the records they hold back.
 
-    START is the first record of the transaction in a partition, STABLE how far read_committed
-    readers get there, HELD BACK the records that they do not get, SECONDS the age of the first.
+    START is the first offset of the transaction in a partition, STABLE the last stable offset, HELD
+    BACK the number of records behind it, SECONDS the age of the first.
 
     \b
     penstock txn describe copier

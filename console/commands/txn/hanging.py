@@ -20,16 +20,16 @@ from console.show.output import Row, emit
 @click.option(
     "-t", "--topic", "--topics", "topics", multiple=True, metavar="TOPIC",
     shell_complete=topic_names,
-    help="Look there alone.",
+    help="Only this topic.",
 )  # fmt: skip
 @formatted
 @connected
 @watched
 def command(link: Link, topics: tuple[str, ...], output: str) -> int:
-    """Find transactions that are open in a partition and that no coordinator knows.
+    """Find hanging transactions: open in a partition, unknown to the coordinator.
 
-    Nobody ends them, so read_committed readers stand before them for ever. Both sides are asked
-    twice before it is said of one. Exits with 4 when there is one.
+    A hanging transaction never ends, so read_committed consumers never pass it. Partition and
+    coordinator are asked twice to rule out a race. Exit code 4 when one is found.
 
     \b
     penstock txn hanging

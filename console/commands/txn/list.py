@@ -17,9 +17,11 @@ from console.show.output import Row, emit
 
 @click.command("list")
 @click.argument("names", nargs=-1, metavar="[ID]...", shell_complete=transactional_ids)
-@click.option("-r", "--regex", metavar="PATTERN", help="Only ids that this expression finds.")
-@click.option("--state", metavar="STATE", help="Only those in this state: ongoing, empty, …")
-@click.option("--open", "only_open", is_flag=True, help="Only those that hold something back.")
+@click.option(
+    "-r", "--regex", metavar="PATTERN", help="Only ids that match this regular expression."
+)
+@click.option("--state", metavar="STATE", help="Only ids in this state: ongoing, empty, …")
+@click.option("--open", "only_open", is_flag=True, help="Only ids with an open transaction.")
 @formatted
 @connected
 @watched
@@ -31,7 +33,8 @@ def command(
     only_open: bool,
     output: str,
 ) -> int:
-    """List transactional ids. The form "wide" tells what the open ones hold back, too.
+    """List transactional ids. The form "wide" also shows the records that open transactions hold
+    back.
 
     \b
     penstock txn list

@@ -35,7 +35,7 @@ def chosen(store: Store, name: str, to_ms: int = -1) -> Manifest:
         return manifest.read(store, name or names[-1])
     behind = [one for one in names if one >= manifest.name_of(to_ms)]
     if not behind:
-        raise usage(f"no backup was taken behind that time; the newest one is {names[-1]}")
+        raise usage(f"no backup is newer than that time; the newest one is {names[-1]}")
     return manifest.read(store, behind[0])
 
 

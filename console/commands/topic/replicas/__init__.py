@@ -6,9 +6,9 @@ command = LazyGroup(
     "replicas",
     package=__name__,
     table={
-        "set": ("set", "Give a topic more or fewer replicas, or others."),
-        "status": ("status", "What is on its way, and how far."),
-        "cancel": ("cancel", "Take back what is on its way."),
+        "set": ("set", "Change the replication factor or the assignment."),
+        "status": ("status", "Show reassignments in progress."),
+        "cancel": ("cancel", "Cancel reassignments in progress."),
     },
     aliases={"ls": "status", "list": "status"},
     help="Say on which nodes the replicas of a topic are.",

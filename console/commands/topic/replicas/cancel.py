@@ -19,7 +19,7 @@ from console.show.output import Row, emit
 @formatted
 @connected
 def command(link: Link, names: tuple[str, ...], dry_run: bool, output: str) -> int:
-    """Take back what is on its way: new replicas go, and those that were to go stay.
+    """Cancel reassignments: added replicas are removed, and the original ones stay.
 
     \b
     penstock topic replicas cancel orders

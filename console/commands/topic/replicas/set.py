@@ -13,7 +13,7 @@ from console.show.moving import follow
 from console.show.output import emit, say, table
 from console.show.planned import facts_told, rows_planned
 
-wait_option = click.option("--wait", is_flag=True, help="Show how far it is until it is done.")
+wait_option = click.option("--wait", is_flag=True, help="Wait and show the progress.")
 
 
 @click.command("set")
@@ -33,10 +33,12 @@ def command(
     dry_run: bool,
     output: str,
 ) -> int:
-    """Give a topic so many replicas, or its partitions those that are named, who is to lead first.
+    """Set the replication factor of a topic, or the replicas of its partitions, preferred leader
+    first.
 
-    With a number racks are kept apart, those nodes get new replicas that have fewest, and what can
-    stay stays. New replicas copy all records first; only then those go that are to go.
+    With a number, replicas are spread over racks, new replicas go to the nodes that have the
+    fewest, and existing replicas stay where possible. A new replica copies all records before an
+    old one is removed.
 
     \b
     penstock topic replicas set orders 3 --wait

@@ -19,7 +19,7 @@ from console.show.output import Row, emit, rows_of
 @connected
 @watched
 def command(link: Link, names: tuple[str, ...], output: str) -> int:
-    """Show reassignments: which replicas come and go, and how much of it is copied.
+    """Show reassignments: replicas being added and removed, and how much is copied.
 
     \b
     penstock topic replicas status

@@ -41,7 +41,7 @@ Settings = dict[str, str]
 
 
 @dataclass(slots=True, frozen=True)
-class WishedTopic:
+class DesiredTopic:
     """None: as the broker's settings say; of a topic that is there, as it is."""
 
     partitions: int | None
@@ -50,16 +50,16 @@ class WishedTopic:
 
 
 @dataclass(slots=True, frozen=True)
-class Wished:
+class Desired:
     """None: the file says nothing about it, and nothing of it is touched."""
 
-    topics: dict[str, WishedTopic] | None
+    topics: dict[str, DesiredTopic] | None
     cluster: Settings | None
     groups: dict[str, Settings] | None
     quotas: dict[Entity, dict[str, float]] | None
 
 
-def parse(text: str, name: str) -> Wished:
+def parse(text: str, name: str) -> Desired:
     """Parses a file. name: of the file, whose ending gives its form; `-` may be TOML or JSON.
     Raises Failure (USAGE) with every mistake.
     """
@@ -70,7 +70,7 @@ def parse(text: str, name: str) -> Wished:
     for key in found:
         if key not in _SECTIONS:
             reading.wrong(key, f"is no section; there are {', '.join(_SECTIONS)}")
-    wished = Wished(
+    desired = Desired(
         reading.topics(found["topics"]) if "topics" in found else None,
         reading.settings("cluster", found["cluster"]) if "cluster" in found else None,
         reading.groups(found["groups"]) if "groups" in found else None,
@@ -78,7 +78,7 @@ def parse(text: str, name: str) -> Wished:
     )
     if reading.mistakes:
         raise usage("\n".join(f"{name}: {one}" for one in reading.mistakes))
-    return wished
+    return desired
 
 
 def _loaded(text: str, name: str) -> Any:
@@ -114,13 +114,13 @@ class _Reading:
     def wrong(self, where: str, why: str) -> None:
         self.mistakes.append(f"{where} {why}")
 
-    def topics(self, found: Any) -> dict[str, WishedTopic]:
+    def topics(self, found: Any) -> dict[str, DesiredTopic]:
         made = {}
         for name, said in self._tables("topics", found):
             for key in said:
                 if key not in _OF_TOPICS:
                     self.wrong(f"topics.{name}.{key}", f"is not one of {', '.join(_OF_TOPICS)}")
-            made[name] = WishedTopic(
+            made[name] = DesiredTopic(
                 self._count(f"topics.{name}.partitions", said, PARTITIONS_MOST),
                 self._count(f"topics.{name}.replicas", said, _MOST_REPLICAS),
                 self.settings(f"topics.{name}.config", said.get("config") or {}),
