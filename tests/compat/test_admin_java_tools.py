@@ -10,6 +10,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks import kafka
+from tests import java_tools
 from tests.broker_process import KAFKA, Broker
 
 TOOLS = "org.apache.kafka.tools."
@@ -44,7 +45,7 @@ def bootstrap(broker):
 def tool(bootstrap):
     def run(name, *arguments, code=0, stdin=None, option="--bootstrap-server"):
         name = name if name.startswith(("kafka.", "org.")) else TOOLS + name
-        done = kafka.tool(name, option, bootstrap, *arguments, stdin=stdin, timeout_s=120)
+        done = java_tools.tool(name, option, bootstrap, *arguments, stdin=stdin)
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout if code == 0 else done.stdout + done.stderr
 

@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
 from benchmarks import kafka
+from tests import java_tools
 from tests.broker_process import KAFKA, Broker
 
 LIMIT_S = 60
@@ -101,7 +102,7 @@ def test_confluent_kafka_reads_every_latest_value(squeezed):
 @needs_java
 def test_the_console_consumer_reads_every_latest_value(squeezed):
     broker, topic, latest = squeezed
-    said = kafka.tool(
+    said = java_tools.tool(
         "org.apache.kafka.tools.consumer.ConsoleConsumer",
         *("--bootstrap-server", broker.bootstrap, "--topic", topic, "--from-beginning"),
         *("--formatter-property", "print.key=true", "--timeout-ms", "5000"),
@@ -120,7 +121,7 @@ def test_dump_log_finds_nothing_wrong(squeezed):
         for path in sorted(folder.glob(f"*.{suffix}"))[:-1]
         if path.stat().st_size
     ]
-    done = kafka.tool(
+    done = java_tools.tool(
         "org.apache.kafka.tools.DumpLogSegments",
         *("--deep-iteration", "--print-data-log", "--files", ",".join(map(str, files))),
     )

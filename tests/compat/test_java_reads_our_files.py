@@ -7,6 +7,7 @@ import kafka as python_client
 import pytest
 
 from benchmarks import kafka
+from tests import java_tools
 from tests.broker_process import Broker
 
 CODECS = [None, "gzip", "snappy", "lz4", "zstd"]
@@ -20,7 +21,7 @@ pytestmark = [
 
 def dump(*arguments, files):
     names = ",".join(str(path) for path in files)
-    done = kafka.tool(DUMP, *arguments, "--files", names)
+    done = java_tools.tool(DUMP, *arguments, "--files", names)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Exception" not in done.stderr, done.stderr
     return done.stdout

@@ -3,6 +3,7 @@
 import pytest
 
 from benchmarks import kafka
+from tests import java_tools
 
 TOOLS = "org.apache.kafka.tools."
 pytestmark = [
@@ -17,7 +18,7 @@ def tool(bootstrap):
 
     def run(name, *arguments, stdin=None, code=0, option="--bootstrap-server"):
         name = name if name.startswith("kafka.") else TOOLS + name
-        done = kafka.tool(name, option, bootstrap, *arguments, stdin=stdin, timeout_s=120)
+        done = java_tools.tool(name, option, bootstrap, *arguments, stdin=stdin)
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout if code == 0 else done.stdout + done.stderr
 
@@ -47,5 +48,5 @@ def test_latency_from_end_to_end(bootstrap, topic):
     """One record at a time, produced with acks=all, then consumed."""
     words = ["--bootstrap-server", bootstrap, "--topic", topic, "--num-records", "200"]
     words += ["--producer-acks", "all", "--record-size", "100"]
-    done = kafka.tool(TOOLS + "EndToEndLatency", *words)
+    done = java_tools.tool(TOOLS + "EndToEndLatency", *words)
     assert "Avg latency" in done.stdout, done.stdout + done.stderr

@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from benchmarks import kafka
 from console.model import producers as of_partitions
 from console.model.link import Link
+from tests import java_tools
 from tests.broker_process import Broker
 from tests.console.txn_story import SETTINGS, STALE, Owner, ends_soon, hang
 
@@ -37,7 +38,7 @@ def rows(said):
 def test_every_verb_of_kafka_transactions(broker):
     def say(*words):
         named = ("--bootstrap-server", broker.bootstrap, *words)
-        done = kafka.tool("org.apache.kafka.tools.TransactionsCommand", *named, timeout_s=120)
+        done = java_tools.tool("org.apache.kafka.tools.TransactionsCommand", *named)
         assert done.returncode == 0, done.stdout + done.stderr
         return rows(done.stdout)
 

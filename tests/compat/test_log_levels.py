@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from benchmarks import kafka
+from tests import java_tools
 from tests.broker_process import KAFKA, Broker
 
 pytestmark = [
@@ -31,7 +32,7 @@ def lines(broker):
 def configs(broker, *words):
     where = ("--entity-type", "broker-loggers", "--entity-name", "1")
     tool = "kafka.admin.ConfigCommand"
-    done = kafka.tool(
+    done = java_tools.tool(
         tool, "--bootstrap-server", broker.bootstrap, *words, *where,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr

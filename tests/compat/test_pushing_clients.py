@@ -12,6 +12,7 @@ from waiting import until
 
 from benchmarks import kafka
 from console.model.client_metrics import instances, values
+from tests import java_tools
 from tests.broker_process import KAFKA
 
 pytestmark = [
@@ -103,7 +104,7 @@ def test_the_java_client_pushes_as_it_comes(broker, bootstrap, pushed, topic):
     words = ("--bootstrap-server", bootstrap, "--name", "java")
     tool = "org.apache.kafka.tools.ClientMetricsCommand"
     asked = ("--alter", "--metrics", PREFIX + "producer.", "--interval", "500")
-    done = kafka.tool(tool, *words, *asked)
+    done = java_tools.tool(tool, *words, *asked)
     assert done.returncode == 0, done.stdout + done.stderr
     with java_producer(bootstrap, topic) as process:
         process.stdin.write(b"one\ntwo\n")

@@ -4,6 +4,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from benchmarks import kafka
+from tests import java_tools
 
 TOOLS = "org.apache.kafka.tools."
 LIMIT_S = 60
@@ -65,12 +66,10 @@ def test_java_clients_write_and_read_transactions(bootstrap, topic, fresh):
     """The producer adds partitions by its batches (transaction.version 2)."""
     words = ["--bootstrap-server", bootstrap, "--topic", topic, "--num-records", str(RECORDS)]
     words += ["--record-size", "50", "--throughput", "-1", "--transactional-id", fresh()]
-    done = kafka.tool(TOOLS + "ProducerPerformance", *words, "--transaction-duration-ms", "5")
+    done = java_tools.tool(TOOLS + "ProducerPerformance", *words, "--transaction-duration-ms", "5")
     assert f"{RECORDS} records sent" in done.stdout, done.stdout + done.stderr
     assert done.stderr == ""
     words = ["--bootstrap-server", bootstrap, "--topic", topic, "--from-beginning"]
     words += ["--max-messages", str(RECORDS), "--isolation-level", "read_committed"]
-    done = kafka.tool(
-        TOOLS + "consumer.ConsoleConsumer", *words, "--timeout-ms", "20000", timeout_s=60
-    )
+    done = java_tools.tool(TOOLS + "consumer.ConsoleConsumer", *words, "--timeout-ms", "20000")
     assert len(done.stdout.split()) == RECORDS, done.stderr

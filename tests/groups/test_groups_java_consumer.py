@@ -14,6 +14,7 @@ from test_groups_java_tools import pytestmark as pytestmark
 from test_groups_java_tools import tool as tool
 
 from benchmarks import kafka
+from tests import java_tools
 
 NEW = ("--command-property", "group.protocol=consumer")
 
@@ -174,7 +175,7 @@ def test_a_cluster_that_was_made_before_the_protocol(fresh_appliance, group):
 
     def features(*arguments):
         words = ["--bootstrap-server", old.bootstrap, *arguments]
-        return kafka.tool(TOOLS + "FeatureCommand", *words, timeout_s=120).stdout
+        return java_tools.tool(TOOLS + "FeatureCommand", *words).stdout
 
     (line,) = [line for line in features("describe").splitlines() if "group.version" in line]
     assert "SupportedMaxVersion: 1" in line

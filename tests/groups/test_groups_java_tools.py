@@ -3,6 +3,7 @@
 import pytest
 
 from benchmarks import kafka
+from tests import java_tools
 
 TOOLS = "org.apache.kafka.tools."
 pytestmark = [
@@ -16,7 +17,7 @@ def tool(bootstrap):
     """Run a tool against the broker and return its output; it must end well."""
 
     def run(name, *arguments):
-        done = kafka.tool(TOOLS + name, "--bootstrap-server", bootstrap, *arguments, timeout_s=120)
+        done = java_tools.tool(TOOLS + name, "--bootstrap-server", bootstrap, *arguments)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 

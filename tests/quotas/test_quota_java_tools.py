@@ -3,6 +3,7 @@
 import pytest
 
 from benchmarks import kafka
+from tests import java_tools
 
 pytestmark = pytest.mark.skipif(kafka.unavailable() is not None, reason=str(kafka.unavailable()))
 
@@ -11,7 +12,7 @@ pytestmark = pytest.mark.skipif(kafka.unavailable() is not None, reason=str(kafk
 def configs(quota_broker, admin):
     def run(*arguments):
         server = ("--bootstrap-server", quota_broker.bootstrap)
-        done = kafka.tool("kafka.admin.ConfigCommand", *server, *arguments)
+        done = java_tools.tool("kafka.admin.ConfigCommand", *server, *arguments)
         lines = [line for line in done.stderr.splitlines() if "SLF4J" not in line]
         assert not done.returncode and not lines, (done.stdout, done.stderr)
         return done.stdout.strip().splitlines()

@@ -2,8 +2,8 @@
 
 import subprocess
 
-from benchmarks import kafka
 from benchmarks.certificates import put
+from tests import java_tools
 from tests.tls.secured import KEY_PASSWORD, PASSWORD
 
 TOOLS = "org.apache.kafka.tools."
@@ -68,9 +68,9 @@ class Tools:
     def run(self, name, *arguments, stdin=None, code=0):
         """What it says; it must end with `code`."""
         name = name if name.startswith("kafka.") else TOOLS + name
-        done = kafka.tool(
+        done = java_tools.tool(
             name, "--bootstrap-server", self.bootstrap, "--command-config", str(self.file),
-            *arguments, stdin=stdin, timeout_s=120,
+            *arguments, stdin=stdin,
         )  # fmt: skip
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout if code == 0 else done.stdout + done.stderr

@@ -16,6 +16,7 @@ from confluent_kafka import Producer
 
 from benchmarks import kafka
 from penstock.local import environment
+from tests import java_tools
 from tests.broker_process import KAFKA, answers
 from tests.tls.secured import Pki
 from tests.tls.stock import librdkafka
@@ -127,10 +128,10 @@ def java_reads(typist):
     file = typist.home / "client.properties"
     text = typist.said_here(block("properties", "ssl.truststore.type=PEM"))
     file.write_text(text.replace("ca.pem", str(typist.home / "ca.pem")))
-    done = kafka.tool(
+    done = java_tools.tool(
         "org.apache.kafka.tools.consumer.ConsoleConsumer", "--bootstrap-server",
         f"localhost:{typist.tls}", "--command-config", str(file), "--topic", "hello",
-        "--from-beginning", "--max-messages", "4", "--timeout-ms", "30000", timeout_s=LIMIT_S,
+        "--from-beginning", "--max-messages", "4", "--timeout-ms", "30000",
     )  # fmt: skip
     assert "from aiokafka" in done.stdout, done.stdout + done.stderr
 
