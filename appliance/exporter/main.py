@@ -3,7 +3,8 @@ OpenTelemetry's protocol to whom the settings name.
 
 It reads the tables and asks nobody, but for `/readyz`, which connects to a listener once, and
 `/readyz?probe=1`, which writes, reads and joins a group. Whatever becomes of it, the appliance does
-not notice.
+not notice. An exception that nobody expected costs one answer or one look, and what was derived of
+the tables and the metadata log is made anew.
 """
 
 import json
@@ -22,7 +23,9 @@ from appliance.exporter.probe import NotProbed, failed
 from appliance.exporter.probing import Probing
 from appliance.exporter.scrape import Exporter
 from appliance.exporter.serving import Answer, Server
+from appliance.shell.bugs import Bugs
 from appliance.shell.log import Log
+from appliance.shell.threads import on_thread_death
 
 if TYPE_CHECKING:
     from appliance.exporter.pushing import Pusher
@@ -40,26 +43,63 @@ _STOPPED: Final = "TtZX"
 def run(post: Post, log: Log) -> int:
     """Serve until the supervisor ends it."""
     os.nice(_NICE)
+    bugs, clock = Bugs(log), time.monotonic_ns
+    on_thread_death(lambda name, bug: bugs.report(f"thread {name}", bug))
     exporter = Exporter(post, OsDisk(), log)
-    clock = time.monotonic_ns
     pages = Pages(exporter, post, clock)
-    server = None if post.listener is None else Server(post.listener, pages.answer)
     pusher = None if post.target is None else _pusher(exporter, post, post.target, log)
-    due_ns, unprepared = 0, True
+    rounds = ExporterRounds(exporter, pusher, bugs, clock)
+    server = None
+    if post.listener is not None:
+        server = Server(post.listener, pages.answer, rounds.on_bug)
     while os.getppid() == post.supervisor:
-        if clock() >= due_ns:
-            due_ns = clock() + _LOOK_NS
-            exporter.look(clock())
-            if pusher is not None:
-                pusher.turn(clock())
-            unprepared = True
-        unprepared = unprepared and exporter.prepare()
-        wait_s = 0 if unprepared else max(due_ns - clock(), 0) / _LOOK_NS
+        wait_s = rounds.run_due()
         if server is None:
             time.sleep(wait_s)
         else:
             server.turn(wait_s, clock)
     return 0
+
+
+class ExporterRounds:
+    """Looks, pushes and preparations by the clock. pusher: None where nothing is pushed. clock:
+    monotonic ns."""
+
+    def __init__(
+        self, exporter: Exporter, pusher: "Pusher | None", bugs: Bugs, clock: Callable[[], int]
+    ) -> None:
+        self._exporter = exporter
+        self._pusher = pusher
+        self._bugs = bugs
+        self._clock = clock
+        self._due_ns = 0
+        self._unprepared = True
+
+    def run_due(self) -> float:
+        """Do what is due; for how many seconds there is nothing more."""
+        now_ns = self._clock()
+        if now_ns >= self._due_ns:
+            self._due_ns = now_ns + _LOOK_NS
+            self._run("look", lambda: self._exporter.look(now_ns))
+            if self._pusher is not None:
+                pusher = self._pusher
+                self._run("push", lambda: pusher.turn(now_ns))
+            self._unprepared = True
+        self._unprepared = self._unprepared and self._run("preparing", self._exporter.prepare)
+        return 0 if self._unprepared else max(self._due_ns - self._clock(), 0) / _LOOK_NS
+
+    def on_bug(self, where: str, bug: Exception) -> None:
+        """Tell an exception, and trust nothing that was derived before it."""
+        self._bugs.report(where, bug)
+        self._exporter.begin_anew()
+
+    def _run(self, where: str, chore: Callable[[], object]) -> bool:
+        """The chore's result; False when it raised."""
+        try:
+            return bool(chore())
+        except Exception as bug:
+            self.on_bug(where, bug)
+            return False
 
 
 def _pusher(exporter: Exporter, post: Post, target: Target, log: Log) -> "Pusher":

@@ -51,6 +51,7 @@ class Probing:
             if now_ns < self._began_ns + APART_NS:
                 return None
         self._began_ns = now_ns
+        self._found = Probed(problem="the probe ended by an exception, see the log")
         self._running = threading.Thread(target=self._run, name="probe", daemon=True)
         self._running.start()
         return None

@@ -115,6 +115,12 @@ class Exporter:
             self._agreement.remember(now_ns)
             self._see_idle(now_ns)
 
+    def begin_anew(self) -> None:
+        """Read the metadata log from its beginning, and make the page without what was kept of the
+        last one: an exception may have left them half changed."""
+        self._follower = Follower(self._disk, self._post.folders[0], self._tables.partitions)
+        self._version += 1
+
     def prepare(self) -> bool:
         """Some ms of what the next page would have to do anew; whether there is more of it. After
         each look, so that who asks does not wait for it."""

@@ -3,6 +3,7 @@
 One thread and one epoll. Whoever connects has some seconds for the request and as many for the
 answer, and only so many are let in at a time, so a stranger costs at most a few descriptors and
 pages. The caller's `answer` must not wait: what takes longer is asked for again in later turns.
+An exception in it is answered with 500.
 """
 
 import select
@@ -47,13 +48,18 @@ class _Caller:
 
 class Server:
     """listener: bound, listening and non-blocking. answer: by the target of a request, such as
-    /metrics?x=y, and when that came (monotonic); None: not yet."""
+    /metrics?x=y, and when that came (monotonic); None: not yet. on_bug: is told where an exception
+    was met, and which."""
 
     def __init__(
-        self, listener: socket.socket, answer: Callable[[str, int], Answer | None]
+        self,
+        listener: socket.socket,
+        answer: Callable[[str, int], Answer | None],
+        on_bug: Callable[[str, Exception], object],
     ) -> None:
         self._listener = listener
         self._answer = answer
+        self._on_bug = on_bug
         self._callers: dict[int, _Caller] = {}
         self._epoll = select.epoll(flags=select.EPOLL_CLOEXEC)
         self._epoll.register(listener.fileno(), select.EPOLLIN)
@@ -78,8 +84,9 @@ class Server:
         for caller in [one for one in self._callers.values() if now >= one.until_ns]:
             self._close(caller)
         if self._full and len(self._callers) < MOST:
-            self._full = False
-            self._epoll.register(self._listener.fileno(), select.EPOLLIN)
+            with suppress(OSError):  # the next turn tries again
+                self._epoll.register(self._listener.fileno(), select.EPOLLIN)
+                self._full = False
 
     def close(self) -> None:
         """Hang up on everybody; the listener stays open."""
@@ -146,17 +153,25 @@ class Server:
         elif method not in ("GET", "HEAD"):
             answer = Answer(HTTPStatus.METHOD_NOT_ALLOWED, "text/plain", "GET or HEAD\n")
         else:
-            found = self._answer(words[1], caller.asked_ns)
+            found = self._found(words[1], caller.asked_ns)
             if found is None:
                 return None
             answer = found
-        body = answer.text.encode()
+        body = answer.text.encode("utf-8", "backslashreplace")
         status = HTTPStatus(answer.status)
         head = (
             f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: {answer.content_type}\r\n"
             f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
         ).encode()
         return head if method == "HEAD" else head + body
+
+    def _found(self, target: str, asked_ns: int) -> Answer | None:
+        try:
+            return self._answer(target, asked_ns)
+        except Exception as bug:
+            self._on_bug("an answer", bug)
+            text = f"{type(bug).__name__}: see the event bug\n"
+            return Answer(HTTPStatus.INTERNAL_SERVER_ERROR, "text/plain", text)
 
     def _close(self, caller: _Caller) -> None:
         del self._callers[caller.sock.fileno()]

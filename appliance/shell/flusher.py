@@ -1,5 +1,8 @@
 """Threads that run what blocks but releases the GIL: fdatasync and unlink, off the loop.
 
+A thread that cannot ring ends the process (`threads.py`): its jobs would never be taken. Where no
+thread can be started, the job runs on the loop's own.
+
 Invariant: a job's result is taken on the loop's thread, in the order in which the jobs ended; a job
 touches nothing but its files. The core submits, waits on `fd` with its other doorbells, and takes.
 """
@@ -77,13 +80,24 @@ class Flusher:
         self._outstanding = 0
 
     def submit(self, tag: Tag, job: Callable[[], None]) -> None:
-        """Run `job` on a thread; `take` returns `tag` when it ended."""
+        """Run `job` on a thread, or here where none can be started; `take` returns `tag` when it
+        ended."""
         self._outstanding += 1
         if self._outstanding > len(self._threads) < self._most:
-            thread = Thread(target=self._work, name=f"sync-{len(self._threads)}", daemon=True)
-            self._threads.append(thread)
+            self._start_thread()
+        if self._threads:
+            self._jobs.put((tag, job))
+        else:
+            self._done.append(run(tag, job))
+            os.eventfd_write(self.fd, 1)
+
+    def _start_thread(self) -> None:
+        thread = Thread(target=self._work, name=f"sync-{len(self._threads)}", daemon=True)
+        try:
             thread.start()
-        self._jobs.put((tag, job))
+        except RuntimeError:  # the host has no room for one more (EAGAIN of clone)
+            return
+        self._threads.append(thread)
 
     def take(self) -> list[Done]:
         """Every job that ended since the last call."""

@@ -7,6 +7,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final
 
 from appliance.shell.log import ERROR, WARNING, Log
@@ -80,8 +81,10 @@ def _run(entry: Callable[[], int], parent: int) -> None:
     try:
         code = entry()
     except BaseException:
-        os.write(2, traceback.format_exc().encode())
+        with suppress(OSError):
+            os.write(2, traceback.format_exc().encode())
         code = 1
-    sys.stdout.flush()
-    sys.stderr.flush()
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+        sys.stderr.flush()
     os._exit(code)

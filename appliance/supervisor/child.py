@@ -1,7 +1,8 @@
 """One child process: forking it, what it does before its own code runs, and its end.
 
 A child dies with the supervisor (PR_SET_PDEATHSIG), leaves signals of the terminal and the service
-manager to it, and says in its last words what exception ended it.
+manager to it, and says in its last words what exception ended it. An exception in any of its
+threads ends it as one in its loop does, because nobody else does the work of that thread.
 """
 
 import ctypes
@@ -14,10 +15,11 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any, Final, cast
 
-from appliance.base.errors import CannotServe
+from appliance.base.errors import CannotServe, StorageFailed
 from appliance.ring.process_table import CONTROL, IOPROC, NETPROC, Peer
 from appliance.shell.handing import LEAVE, PART
 from appliance.shell.seat import Seat
+from appliance.shell.threads import on_thread_death
 from appliance.supervisor.memory import SharedMemory
 from appliance.supervisor.restart import RestartPolicy
 
@@ -171,6 +173,7 @@ def _run(
 ) -> None:
     # A netproc goes first when memory runs out: it holds nothing that has to be recovered.
     leave_the_parent(parent, name=shown_as(seat.me), oom_score=300 if seat.kind == NETPROC else 0)
+    on_thread_death(lambda name, bug: os._exit(_tell_death(seat, memory, bug, f"thread {name}: ")))
     try:
         settle(seat)
         code = entry(seat)
@@ -178,10 +181,21 @@ def _run(
         memory.say_last_words(seat.me, str(found))
         code = HOPELESS
     except BaseException as bug:
-        cause = f"{type(bug).__name__}: {bug}".replace("\n", " ")
-        memory.say_last_words(seat.me, cause)
-        os.write(2, traceback.format_exc().encode())  # one write: others may be dying too
-        code = 1
-    sys.stdout.flush()
-    sys.stderr.flush()
+        code = _tell_death(seat, memory, bug)
+    with suppress(OSError, ValueError):  # what nobody reads must not change the exit code
+        sys.stdout.flush()
+        sys.stderr.flush()
     os._exit(code)  # no exit handlers of the supervisor, whose memory this still is
+
+
+def _tell_death(seat: Seat, memory: SharedMemory, bug: BaseException, where: str = "") -> int:
+    """The exit code of a child that an exception ends."""
+    cause = f"{where}{type(bug).__name__}: {bug}".replace("\n", " ")
+    memory.say_last_words(seat.me, cause)
+    if not isinstance(
+        bug, StorageFailed
+    ):  # which says all there is to say: a file, and what ails it
+        text = "".join(traceback.format_exception(bug))
+        with suppress(OSError):
+            os.write(2, text.encode())  # one write: others may be dying too
+    return 1

@@ -11,6 +11,7 @@ import os
 import signal
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -32,7 +33,11 @@ _THREADS: Final = 16
 _TIMEOUT_S: Final = 10.0
 _LOOK_S: Final = 0.05
 _FLUSH_S: Final = 30.0
+_BROKEN: Final = 70  # EX_SOFTWARE of sysexits.h
 _QUIET: Final[dict[str, Any]] = {"log_level": 0, "client.id": "penstock-jobs"}
+
+_CONNECTION: Final = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN)
+"""Of one connection: the client makes another one."""
 
 Span = tuple[int, int]
 """(first offset, next offset)"""
@@ -51,7 +56,8 @@ def spans(bootstrap: str, topic: str, limit_s: float = _TIMEOUT_S) -> dict[str, 
 
 def last_values(bootstrap: str, topic: str, most: int) -> list[bytes] | None:
     """Values of the last records of every partition, `most` in all at most, the newest last; None
-    for a topic that is not there."""
+    for a topic that is not there. Raises KafkaException, and TimeoutError where a partition does
+    not come to its end: a part of them would pass for all."""
     consumer = _consumer(bootstrap)
     try:
         known = _spans(consumer, topic, _TIMEOUT_S)
@@ -65,9 +71,15 @@ def last_values(bootstrap: str, topic: str, most: int) -> list[bytes] | None:
         consumer.assign(places)
         found: list[tuple[int, bytes]] = []
         ended = 0
-        while ended < len(places) and (message := consumer.poll(_TIMEOUT_S)) is not None:
-            if message.error() is not None:
-                ended += 1
+        while ended < len(places):
+            message = consumer.poll(_TIMEOUT_S)
+            if message is None:
+                raise TimeoutError(f"_TIMED_OUT: {topic} was not read to its end")
+            if (error := message.error()) is not None:
+                if error.code() == KafkaError._PARTITION_EOF:
+                    ended += 1
+                elif not error.retriable() and error.code() not in _CONNECTION:
+                    raise KafkaException(error)
             elif (value := message.value()) is not None:
                 found.append((message.timestamp()[1], value))
         return [value for _, value in sorted(found, key=lambda pair: pair[0])[-most:]]
@@ -246,12 +258,19 @@ def _answer(function: Callable[..., Any], words: tuple[Any, ...]) -> tuple[bool,
         return False, f"{type(problem).__name__}: {problem}"
 
 
+def _end(bug: BaseException) -> None:
+    """A thread cannot go on. The process ends, and clients.py starts another one."""
+    os.write(2, "".join(traceback.format_exception(bug)).encode())
+    os._exit(_BROKEN)
+
+
 def main() -> None:
     """Until stdin ends. A Ctrl-C is for the runner, which then closes our stdin."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever a library prints is no answer
     lock = threading.Lock()
+    threading.excepthook = lambda died: _end(died.exc_value or died.exc_type())
     teller = Teller()
     functions: dict[str, Callable[..., Any]] = {
         "spans": spans,
@@ -264,9 +283,12 @@ def main() -> None:
     }
 
     def work(number: int, name: str, words: tuple[Any, ...]) -> None:
-        answer = _answer(functions[name], words)
-        with lock:
-            send(answers, (number, *answer))
+        try:
+            answer = _answer(functions[name], words)
+            with lock:
+                send(answers, (number, *answer))
+        except BaseException as bug:  # nobody would be answered by this thread
+            _end(bug)
 
     pool = ThreadPoolExecutor(_THREADS)
     while True:

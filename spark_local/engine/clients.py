@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import threading
+import traceback
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import suppress
@@ -117,15 +118,15 @@ class _Process:
         """Fulfil what was asked, until the process ends."""
         assert self.popen.stdin is not None
         assert self.popen.stdout is not None
-        with self.popen.stdout as answers, suppress(EOFError):
-            while True:
-                number, well, result = receive(answers)
-                with self._lock:
-                    answer = self._waiting.pop(number)
-                if well:
-                    answer.set_result(result)
-                else:
-                    answer.set_exception(ClientError(result))
+        with self.popen.stdout as answers:
+            try:
+                while True:
+                    self._fulfil(*receive(answers))
+            except EOFError:
+                pass
+            except Exception:  # no answer of ours: whoever waits is told that it has ended
+                traceback.print_exc()
+                self.popen.kill()
         self.popen.wait()
         with suppress(OSError):
             self.popen.stdin.close()
@@ -134,6 +135,14 @@ class _Process:
             lost, self._waiting = self._waiting, {}
         for answer in lost.values():
             answer.set_exception(ClientsGone(self._gone()))
+
+    def _fulfil(self, number: int, well: bool, result: Any) -> None:
+        with self._lock:
+            answer = self._waiting.pop(number)
+        if well:
+            answer.set_result(result)
+        else:
+            answer.set_exception(ClientError(result))
 
     def _gone(self) -> str:
         code = self.popen.poll()

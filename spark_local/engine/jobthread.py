@@ -6,7 +6,7 @@ A thread of its own for each job, so that none waits for another.
 import threading
 import time
 import traceback
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from spark_local.board import Board, now_ms
 from spark_local.cause import JobError
@@ -18,6 +18,8 @@ from spark_local.job import Job, Restart
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_PAUSE_S: Final = 1.0
 
 
 class Patience:
@@ -73,26 +75,34 @@ class JobThread:
 
     def _run(self) -> None:
         patience = Patience(self._job.restart)
-        while not self._stopped.is_set():
-            self._board.set("starting", attempt=patience.failures + 1, next_attempt=None)
-            began = time.monotonic()
+        goes_on = True
+        while goes_on and not self._stopped.is_set():
+            try:
+                goes_on = self._try(patience)
+            except Exception:  # its state cannot be written, for example: the thread goes on
+                traceback.print_exc()
+                self._stopped.wait(_PAUSE_S)
+        if self._stopped.is_set():
+            self._board.set("stopped")
+
+    def _try(self, patience: Patience) -> bool:
+        """One attempt: whether there is to be another one."""
+        self._board.set("starting", attempt=patience.failures + 1, next_attempt=None)
+        began = time.monotonic()
+        try:
             self._attempt = Attempt(
                 self._root, self._job, self._place, self._bootstrap, self._board
             )
             if self._stopped.is_set():
-                break
-            try:
-                self._attempt.run()
-            except Exception as problem:  # a job's failure is told, and ends no other job
-                if self._stopped.is_set():
-                    break
-                if not self._again(problem, patience, time.monotonic() - began):
-                    return
-            else:
-                if not self._stopped.is_set():
-                    self._board.set("finished")
-                    return
-        self._board.set("stopped")
+                return False
+            self._attempt.run()
+        except Exception as problem:  # a job's failure is told, and ends no other job
+            if self._stopped.is_set():
+                return False
+            return self._again(problem, patience, time.monotonic() - began)
+        if not self._stopped.is_set():
+            self._board.set("finished")
+        return False
 
     def _cause(self, problem: Exception) -> JobError:
         if session.died(self._root):  # what failed is a call to it, which says nothing more

@@ -31,7 +31,7 @@ class Place:
         self.now_ns = 0
         self.asked = []
         self.not_yet = False
-        self.server = Server(self.listener, self.answer)
+        self.server = Server(self.listener, self.answer, self.on_bug)
         self.mine = []
 
     def answer(self, target, asked_ns):
@@ -40,6 +40,9 @@ class Place:
         if target == "/later" and self.not_yet:
             return None
         return Answer(200, "text/plain", TEXT if target == "/long" else "short\n")
+
+    def on_bug(self, where, bug):
+        raise bug
 
     def connect(self):
         sock = socket.create_connection(self.listener.getsockname())

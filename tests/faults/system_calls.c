@@ -148,8 +148,11 @@ WRAP(ACCEPT, -1, int, accept4, (int fd, struct sockaddr *who, socklen_t *size, i
      (fd, who, size, flags))
 WRAP(EPOLL_WAIT, -1, int, epoll_wait, (int fd, struct epoll_event *to, int most, int ms),
      (fd, to, most, ms))
-WRAP(EPOLL_CTL, -1, int, epoll_ctl, (int fd, int what, int of, struct epoll_event *event),
-     (fd, what, of, event))
+int epoll_ctl(int fd, int what, int of, struct epoll_event *event) { /* the others take nothing */
+    REAL("epoll_ctl", int (*)(int, int, int, struct epoll_event *));
+    if (what == EPOLL_CTL_ADD) { FAILS(EPOLL_CTL, -1); }
+    return real(fd, what, of, event);
+}
 WRAP(SOCKET, -1, int, socket, (int family, int kind, int protocol), (family, kind, protocol))
 WRAP(CONNECT, -1, int, connect, (int fd, const struct sockaddr *to, socklen_t size), (fd, to, size))
 WRAP(EVENTFD_WRITE, -1, int, eventfd_write, (int fd, unsigned long value), (fd, value))

@@ -2,6 +2,8 @@
 
 import os
 import resource
+import threading
+from threading import Thread
 
 from appliance.shell.flusher import THREADS, Flusher
 from tests.descriptors import readable
@@ -41,6 +43,24 @@ def test_one_job_after_the_other_needs_one_thread():
         collect(flusher, 1)
     assert flusher.threads() == 1
     flusher.close()
+
+
+def test_where_no_thread_can_be_started_jobs_run_here_and_later_ones_on_threads(monkeypatch):
+    flusher, ran = Flusher(2), []
+    with monkeypatch.context() as planted:
+        planted.setattr(Thread, "start", no_more)
+        for number in range(3):
+            flusher.submit((number,), lambda: ran.append(threading.current_thread()))
+        assert [done.tag for done in collect(flusher, 3)] == [(0,), (1,), (2,)]
+        assert set(ran) == {threading.main_thread()} and flusher.threads() == 0
+    flusher.submit((3,), lambda: ran.append(threading.current_thread()))
+    assert [done.tag for done in collect(flusher, 1)] == [(3,)]
+    assert ran[-1] is not threading.main_thread() and flusher.threads() == 1
+    flusher.close()
+
+
+def no_more(self):
+    raise RuntimeError("can't start new thread")
 
 
 def test_it_waits_also_where_many_files_are_open():

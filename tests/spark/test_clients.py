@@ -4,7 +4,7 @@ import json
 import os
 import signal
 import socket
-from contextlib import closing
+from contextlib import closing, suppress
 
 import pytest
 
@@ -62,6 +62,31 @@ def test_an_abort_fails_what_is_on_its_way_and_the_next_request_is_served(client
     assert clients.call("create", broker.bootstrap, "t", 2, {}) is True
     assert clients.call("spans", broker.bootstrap, "t") == {"0": (0, 0), "1": (0, 0)}
     assert clients.pid != first
+
+
+def test_an_answer_that_is_none_fails_what_is_on_its_way(clients, broker):
+    clients.call("spans", broker.bootstrap, "none")
+    process = clients._process
+    process._fulfil = lambda *answer: {}["planted"]
+    assert clients.call("spans", broker.bootstrap, "none") is None, "it was listened for already"
+    with pytest.raises(ClientsGone, match=f"signal {signal.SIGKILL.value}"):
+        clients.call("spans", broker.bootstrap, "none")
+    assert clients.call("spans", broker.bootstrap, "none") is None
+    assert clients._process is not process
+
+
+def test_a_thread_of_the_process_that_cannot_go_on_ends_it(clients, broker):
+    """Whoever told states of jobs would tell none of them any more; a request would wait."""
+    clients.call("spans", broker.bootstrap, "none")
+    for asked in (("tell", (broker.bootstrap, "one", {"number": object})), ("no function", ())):
+        first = clients.pid
+        waiting = clients._send(*asked)
+        process = clients._process
+        assert process.popen.wait(60) == 70
+        with suppress(ClientsGone):
+            waiting.result(60)
+        assert clients.call("spans", broker.bootstrap, "none") is None
+        assert clients.pid != first
 
 
 def test_a_position_that_could_not_be_published_in_an_outage_aborts_nobody(clients, broker):

@@ -12,7 +12,7 @@ import pytest
 
 from spark_local.board import HEARTBEAT_S, Board
 from spark_local.cause import JobError
-from spark_local.engine import causes, jars, progress
+from spark_local.engine import causes, jars, jobthread, progress
 from spark_local.engine.attempt import Attempt
 from spark_local.engine.jobthread import Patience
 from spark_local.engine.listener import ENDED
@@ -364,3 +364,25 @@ def test_who_is_away_or_speaks_no_tls_is_not_taken_for_it():
         hangs_up = threading.Thread(target=lambda: door.accept()[0].close(), daemon=True)
         hangs_up.start()
         assert Reach(f"127.0.0.1:{door.getsockname()[1]},127.0.0.1:1").secured == ""
+
+
+def test_a_state_that_cannot_be_written_ends_no_job(monkeypatch):
+    """The thread of a job that has died would be taken for one that is done."""
+    states, ran = [], []
+
+    class Full:
+        def set(self, state, *told, **more):
+            states.append(state)
+            if len(states) == 1:
+                raise OSError(28, "No space left on device")
+
+    job = SimpleNamespace(name="j", bootstrap=None, restart=None)
+    monkeypatch.setattr(jobthread, "Patience", lambda policy: SimpleNamespace(failures=0))
+    monkeypatch.setattr(
+        jobthread, "Attempt", lambda *parts: SimpleNamespace(run=lambda: ran.append(parts))
+    )
+    monkeypatch.setattr(jobthread, "_PAUSE_S", 0)
+    thread = jobthread.JobThread(None, job, None, "", Full())
+    thread.start()
+    thread.join(60)
+    assert (states, len(ran)) == (["starting", "starting", "finished"], 1)

@@ -160,6 +160,17 @@ def test_exception_in_a_child_is_its_last_word_in_the_log(start):
     assert any("child-died" in line and "RuntimeError: asked to crash" in line for line in log)
 
 
+def test_an_exception_that_ends_a_thread_ends_its_process_and_is_told(start):
+    appliance = start()
+    appliance.tell("thread")
+    appliance.until("netproc-0", 2)
+    _, log = appliance.end(signal.SIGTERM)
+    said = [line for line in log if "child-died" in line]
+    assert len(said) == 1 and "thread sync-0: OSError: [Errno 9]" in said[0]
+    assert "restart_in_ms=0" in said[0]
+    assert any("Traceback" in line for line in log)
+
+
 def test_children_die_with_a_killed_supervisor_and_the_folder_is_free_again(start):
     appliance = start()
     doors = [

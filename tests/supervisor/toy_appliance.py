@@ -1,7 +1,8 @@
 """A supervisor with toy children: `python toy_appliance.py DATA_DIR [key=value …]`, one JSON line
 when ready.
 
-The toy netproc answers lines over TCP: `who`, `ask KIND INDEX`, `garbage`, `jump`, `crash`. A file
+The toy netproc answers lines over TCP: `who`, `ask KIND INDEX`, `garbage`, `jump`, `crash`,
+`thread` (which crashes). A file
 `crash-NAME` in the data folder makes that child fail at its start, `hopeless-NAME` makes it say
 that it can never serve.
 """
@@ -16,6 +17,7 @@ import sys
 from appliance.base.errors import CannotServe
 from appliance.ring.messages import ANSWERED, APPEND, APPENDED, FORWARD
 from appliance.ring.process_table import DRAINING, READY, STATE_NAMES, Peer
+from appliance.shell.flusher import Flusher
 from appliance.shell.links import Links
 from appliance.shell.loop import STOP, Loop
 from appliance.supervisor import CannotStart, Layout, run
@@ -204,6 +206,10 @@ class Client:
             netproc.ask(self, int(line[1]), int(line[2]))
         elif line[0] == "crash":
             raise RuntimeError("asked to crash")
+        elif line[0] == "thread":  # its bell is gone, so that nobody would take what it did
+            threads = Flusher(1)
+            os.close(threads.fd)
+            threads.submit((), lambda: None)
         elif line[0] in ("garbage", "jump"):
             out = netproc.seat.rings[Peer(1, 0)].out
             if line[0] == "garbage":

@@ -1,0 +1,45 @@
+"""Threads of the appliance start in few places, each of which has a test of what becomes of an
+exception in it."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from appliance.base.idle import giving_way
+
+ROOT = Path(__file__).parents[2]
+TESTED = {
+    "appliance/base/idle.py": "tests/tidy/test_threads.py",
+    "appliance/exporter/certificates.py": "tests/exporter/test_exporter_barrier.py",
+    "appliance/exporter/probing.py": "tests/exporter/test_exporter_barrier.py",
+    "appliance/exporter/pushing.py": "tests/exporter/test_exporter_barrier.py",
+    "appliance/shell/flusher.py": "tests/supervisor/test_supervisor_processes.py",
+}
+"""Where one starts → where an exception is planted in it."""
+
+
+def starts_threads(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call):
+            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            if name in ("Thread", "Timer", "ThreadPoolExecutor", "start_new_thread"):
+                yield node.lineno
+
+
+def test_every_place_where_a_thread_starts_is_known():
+    found = {
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "appliance").rglob("*.py")
+        if any(starts_threads(path))
+    }
+    assert found == set(TESTED)
+    assert all((ROOT / test).exists() for test in TESTED.values())
+
+
+def test_what_gives_way_raises_what_its_thread_raised():
+    def work():
+        raise KeyError("planted")
+
+    with pytest.raises(KeyError, match="planted"):
+        giving_way(work)
