@@ -8,19 +8,21 @@ from appliance.shell.log import WARNING, Log
 from appliance.supervisor.layout import CannotStart
 
 
+def check_processor() -> None:
+    """Raises CannotStart on a processor that shows stores in another order than x86-64 does."""
+    machine = os.uname().machine
+    if machine != "x86_64":
+        raise CannotStart(
+            f"this processor is {machine}, and penstock serves on x86_64 alone: its processes share"
+            " memory and rely on the order in which x86-64 shows stores; run it on an x86-64 host"
+        )
+
+
 def prepare(log: Log) -> None:
-    """As many descriptors as we may have: connections and segments take one each. A machine that
-    nobody has tested is named, and a clock that tests turn. Raises CannotStart when the environment
-    names one that is not there."""
+    """As many descriptors as we may have: connections and segments take one each. A clock that
+    tests turn is named. Raises CannotStart when the environment names one that is not there."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    if os.uname().machine != "x86_64":
-        log.event(
-            WARNING,
-            "untested-machine",
-            machine=os.uname().machine,
-            cause="rings rely on the store order of x86-64",
-        )
     try:
         turned = clock_here().is_turned
     except (OSError, ValueError) as problem:

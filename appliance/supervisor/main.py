@@ -74,11 +74,11 @@ def run(
     begun: the place for formatting it. `read`: the settings once more when somebody asks (SIGHUP).
     `successor`: who takes over the listening sockets when somebody asks for that (SIGUSR2); then
     this does not return. `on_ready(addresses, seconds)`: once, when clients are served. Raises,
-    before it changes anything: CannotStart (folder, address, memory), ConfigError (certificates).
+    before it changes anything: CannotStart (processor, folder, address), ConfigError (certificates).
     """
     began = time.monotonic_ns()
-    entries = entries or _entries()
-    log = log or Log(SUPERVISOR)
+    host.check_processor()
+    entries, log = entries or _entries(), log or Log(SUPERVISOR)
     folder = DataFolder(data_dir)
     others: list[DataFolder] = []
     try:

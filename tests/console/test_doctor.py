@@ -115,7 +115,7 @@ CASES = [
     (shared(4 << 20), CRITICAL, "shared-memory"),
     (host(compiled=False), NOTE, "interpreted"),
     (host(python=(3, 10)), CRITICAL, "python"),
-    (host(machine="aarch64"), WARNING, "processor"),
+    (host(machine="aarch64"), CRITICAL, "processor"),
     (host(too_old=(("click", "7.0", "8.1"),)), WARNING, "library"),
     (settings(dirty_ratio=80), WARNING, "sysctl"),
     (settings(dirty_bytes=1 << 20), WARNING, "sysctl"),
@@ -158,7 +158,7 @@ def test_one_fault_is_one_finding(facts, level, check):
 
 
 def test_the_worst_comes_first():
-    facts = host(compiled=False, machine="aarch64", python=(3, 10))
+    facts = host(compiled=False, too_old=(("click", "7.0", "8.1"),), python=(3, 10))
     found = judge.findings(facts)
     assert [one.level for one in found] == [CRITICAL, WARNING, NOTE]
     assert judge.code(found) == 2

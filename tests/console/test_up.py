@@ -36,6 +36,25 @@ def test_it_serves_says_where_and_ends_in_order(fresh_appliance):
     assert (one.data_dir / ".kafka_cleanshutdown").exists()
 
 
+ELSEWHERE = """
+import os, runpy, sys
+here = os.uname()
+os.uname = lambda: os.uname_result((*here[:4], "aarch64"))
+sys.argv[0] = "penstock"
+runpy.run_module("console", run_name="__main__")
+"""
+
+
+def test_on_another_processor_it_refuses_before_it_makes_anything(tmp_path):
+    result = subprocess.run(
+        [sys.executable, "-c", ELSEWHERE, "up", "--data", str(tmp_path / "data")],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert result.returncode not in (0, None) and "Traceback" not in result.stderr
+    assert "this processor is aarch64" in result.stderr and "x86-64 host" in result.stderr
+    assert not list((tmp_path / "data").rglob("*")), "nothing is formatted"
+
+
 def test_it_comes_back_on_the_same_port_with_the_same_cluster(fresh_appliance):
     one = fresh_appliance()
     identity, port = (one.data_dir / "meta.properties").read_bytes(), one.port

@@ -194,9 +194,9 @@ def _installation(host: System) -> Iterator[Finding]:
         )  # fmt: skip
     if host.machine != "x86_64":
         yield Finding(
-            level=WARNING, check="processor", subject="processor", found=host.machine,
-            wanted="x86_64", why="rings rely on stores that are seen in their order",
-            remedy="run it on x86-64; nothing else is tested",
+            level=CRITICAL, check="processor", subject="processor", found=host.machine,
+            wanted="x86_64", why="it does not start: rings rely on stores that are seen in order",
+            remedy="run it on an x86-64 host",
         )  # fmt: skip
     for name, version, least in host.too_old:
         yield Finding(

@@ -145,7 +145,6 @@ EVENTS: Final[dict[str, str]] = {
     "transaction-record-skipped": "A record of __transaction_state could not be decoded and was skipped.",
     "transactions-loaded": "The transactions of a partition of __transaction_state are loaded.",
     "transactions-not-loaded": "The transactions of a partition of __transaction_state are unavailable: loading it failed.",
-    "untested-machine": "This processor architecture was not tested: processes share memory in a way that relies on the store order of x86-64.",
     "voter-refused": "A quorum request of another node was refused; the cause says why.",
     "voter-refuses": "Another voter refuses a quorum request of this node; the cause says why.",
 }  # fmt: skip
