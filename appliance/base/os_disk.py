@@ -48,6 +48,12 @@ def _refused(path: str, cause: OSError) -> StorageFailed:
     return kind(path, cause.errno or errno.EIO, _why(cause))
 
 
+def _close(fd: int) -> None:
+    """What matters was synced before; the descriptor is gone either way."""
+    with suppress(OSError):
+        os.close(fd)
+
+
 class OsFile:
     """A descriptor and the path that it was opened by."""
 
@@ -142,20 +148,20 @@ class OsFile:
         assert position % PAGE == 0
         if not length:
             return b""  # of no pages no memory can be had
-        with mmap.mmap(-1, -(-length // PAGE) * PAGE) as buffer:
-            try:
-                fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECT)
-            except OSError as cause:
-                if cause.errno != errno.EINVAL:
-                    raise _failed(self.path, cause) from cause
-                return self._pread_dropped(length, position)
-            try:
+        try:
+            fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECT)
+        except OSError as cause:
+            if cause.errno != errno.EINVAL:
+                raise _failed(self.path, cause) from cause
+            return self._pread_dropped(length, position)
+        try:
+            with mmap.mmap(-1, -(-length // PAGE) * PAGE) as buffer:  # for its alignment
                 got = os.preadv(fd, [buffer], position)
                 return buffer[: min(got, length)]
-            except OSError as cause:
-                raise _failed(self.path, cause) from cause
-            finally:
-                os.close(fd)
+        except OSError as cause:
+            raise _failed(self.path, cause) from cause
+        finally:
+            _close(fd)
 
     def _pread_dropped(self, length: int, position: int) -> bytes:
         """Where no file can be read past the page cache; in memory file systems nothing is
@@ -212,9 +218,7 @@ class OsFile:
         self._fd = self._medium = -1
         for fd in fds:
             if fd >= 0:
-                # What matters was synced before; the descriptor is gone either way.
-                with suppress(OSError):
-                    os.close(fd)
+                _close(fd)
 
 
 class OsDisk:
@@ -285,7 +289,7 @@ class OsDisk:
             try:
                 os.fsync(fd)
             finally:
-                os.close(fd)
+                _close(fd)
         except OSError as cause:
             raise _failed(path, cause) from cause
 
@@ -303,7 +307,10 @@ class OsDisk:
         except OSError as cause:
             raise _refused(path, cause) from cause
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX)
+            except OSError as cause:
+                raise _failed(path, cause) from cause
             yield
         finally:
-            os.close(fd)  # gives the lock back
+            _close(fd)  # gives the lock back

@@ -1,13 +1,16 @@
 """The operating system behind the Disk door."""
 
 import errno
+import fcntl
+import mmap
 import os
+from contextlib import suppress
 
 import pytest
 
-from appliance.base.disk import read_file, write_file
+from appliance.base.disk import PAGE, read_file, write_file
 from appliance.base.errors import StorageFailed
-from appliance.base.os_disk import OsDisk
+from appliance.base.os_disk import OsDisk, OsFile
 
 DISK = OsDisk()
 
@@ -103,3 +106,53 @@ def test_a_file_of_no_bytes_is_read_from_the_medium(tmp_path):
     file.pwritev([b"abc"], 0)
     assert file.pread_medium(file.size(), 0) == b"abc"
     file.close()
+
+
+REFUSED = [
+    (module, name)
+    for module, names in (
+        (os, "open close pread preadv pwrite pwritev ftruncate fdatasync fsync fstat stat listdir "
+             "mkdir rmdir replace unlink statvfs posix_fallocate posix_fadvise"),
+        (mmap, "mmap"),
+        (fcntl, "flock"),
+    )
+    for name in names.split()
+]  # fmt: skip
+CALLS = {
+    "pwritev": ([b"x"], 0), "pread": (1, 0), "preadinto": (bytearray(1), 0), "truncate": (1,),
+    "allocate": (1,), "sync": (), "pread_medium": (1, 0), "pwrite_medium": (bytes(PAGE), 0),
+    "forget": (1, 0), "start_writeback": (0, 1), "size": (), "fileno": (), "close": (),
+}  # fmt: skip
+OF_PATHS = {"open", "create", "exists", "size", "modified_ms", "listdir", "mkdir", "rmdir",
+            "unlink", "sync_dir", "space", "lock"}  # fmt: skip
+
+
+@pytest.mark.parametrize(("module", "name"), REFUSED, ids=[name for _, name in REFUSED])
+def test_no_call_lets_an_oserror_out_whatever_the_system_refuses(
+    tmp_path, monkeypatch, module, name
+):
+    def refuse(*args, **more):
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    def tried(what, *words):
+        with monkeypatch.context() as planted, suppress(StorageFailed):
+            planted.setattr(module, name, refuse)
+            entered = what(*words)
+            if hasattr(entered, "__enter__"):
+                with entered:
+                    pass
+
+    assert set(CALLS) == {one for one in vars(OsFile) if one[0] != "_"} - {"path"}
+    for called, words in CALLS.items():
+        file = DISK.create(f"{tmp_path}/{called}")
+        tried(getattr(file, called), *words)
+        file.close()
+    assert {*OF_PATHS, "rename"} == {one for one in vars(OsDisk) if one[0] != "_"}
+    for called in sorted(OF_PATHS):
+        tried(getattr(DISK, called), f"{tmp_path}/of-{called}")
+    tried(DISK.rename, f"{tmp_path}/pread", f"{tmp_path}/renamed")
+
+
+def test_what_is_done_under_the_lock_may_raise_what_it_likes(tmp_path):
+    with pytest.raises(OSError, match="planted"), DISK.lock(f"{tmp_path}/lock"):
+        raise OSError("planted")
