@@ -74,7 +74,7 @@ def run(
     begun: the place for formatting it. `read`: the settings once more when somebody asks (SIGHUP).
     `successor`: who takes over the listening sockets when somebody asks for that (SIGUSR2); then
     this does not return. `on_ready(addresses, seconds)`: once, when clients are served. Raises,
-    before it changes anything: CannotStart (processor, folder, address), ConfigError (certificates).
+    before it changes anything: CannotStart (processor, address …), ConfigError (certificates).
     """
     began = time.monotonic_ns()
     host.check_processor()
