@@ -49,7 +49,7 @@ def _refused(path: str, cause: OSError) -> StorageFailed:
 
 
 def _close(fd: int) -> None:
-    """What matters was synced before; the descriptor is gone either way."""
+    """Closes without a word: the data was synced before, and the descriptor is gone either way."""
     with suppress(OSError):
         os.close(fd)
 
