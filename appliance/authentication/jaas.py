@@ -29,7 +29,7 @@ _ESCAPES: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "
 
 
 @dataclass(slots=True, frozen=True)
-class Login:
+class JaasEntry:
     """One entry. options: user names and passwords among them."""
 
     module: str
@@ -44,14 +44,14 @@ class Login:
         }
 
 
-def parse(text: str) -> Login:
+def parse(text: str) -> JaasEntry:
     """The one entry of this text. Raises ConfigError, in Kafka's words."""
     tokens = _tokens(text)
     found = []
     for kind, module in tokens:
         if kind == "sign":
             raise ConfigError("Login module not specified in JAAS config")
-        found.append(Login(module, _entry(tokens)))
+        found.append(JaasEntry(module, _entry(tokens)))
     if not found:
         raise ConfigError("Login module not specified in JAAS config")
     if len(found) > 1:
@@ -62,13 +62,13 @@ def parse(text: str) -> Login:
 
 
 def _entry(tokens: Iterator[tuple[str, str]]) -> dict[str, str]:
-    """What stands behind a module's name, up to its semicolon."""
+    """The options behind a module's name, up to its semicolon."""
     _, flag = next(tokens, ("", ""))
     if not flag:
         raise ConfigError("Login module control flag not specified in JAAS config")
     if flag.lower() not in _FLAGS:
         raise ConfigError(f"Invalid login module control flag {flag[:20]!r} in JAAS config")
-    options = {}
+    options: dict[str, str] = {}
     for kind, key in tokens:
         if (kind, key) == ("sign", ";"):
             return options

@@ -14,7 +14,7 @@ _PARTS = 3
 
 
 class Claim(NamedTuple):
-    """What a client says: as whom it wants to act ("": as the user), who it is, its password."""
+    """The claim of a client. acts_as: the user that it wants to act as, "": as itself."""
 
     acts_as: str
     user: str

@@ -33,7 +33,7 @@ _HEADER_ENDS: Final = 2  # commas of "n,,"
 
 
 class Credential(NamedTuple):
-    """What is kept of a password."""
+    """The form in which a password is kept."""
 
     salt: bytes
     stored_key: bytes
@@ -47,14 +47,14 @@ def salted(scram: Scram, password: str, salt: bytes, iterations: int) -> bytes:
 
 
 def of_salted(scram: Scram, salted_password: bytes, salt: bytes, iterations: int) -> Credential:
-    """What is to be kept, from a salted password."""
+    """The credential of a salted password."""
     client_key = hmac.digest(salted_password, b"Client Key", scram.digest)
     server_key = hmac.digest(salted_password, b"Server Key", scram.digest)
     return Credential(salt, new(scram.digest, client_key).digest(), server_key, iterations)
 
 
 def made(scram: Scram, password: str, salt: bytes, iterations: int) -> Credential:
-    """What is to be kept of a password. Takes milliseconds."""
+    """The credential of a password. Takes milliseconds."""
     return of_salted(scram, salted(scram, password, salt, iterations), salt, iterations)
 
 

@@ -65,7 +65,7 @@ def _between_nodes(config: BrokerConfig) -> list[str]:
     if config.is_broker:
         ways.add(between_nodes.to_brokers(config))
     for way in sorted(ways):
-        if way.protocol != TLS:
+        if way.protocol not in TLS:
             continue
         from appliance.certificates.context import load_client
 

@@ -109,7 +109,7 @@ class Certificates:
         config = self._config()
         protocols = config.protocols()
         for name in names:
-            if protocols.get(name) != TLS:
+            if protocols.get(name) not in TLS:
                 self._plain.add(name)
             elif name not in self._listeners:
                 self._listeners[name] = one = _Listener()

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from appliance.config.broker import BrokerConfig
-from appliance.config.listener_settings import KEY_LOCATION, is_tls
+from appliance.config.listener_settings import KEY_LOCATION, PREFIX, is_tls
+from appliance.config.logins import SASL_SSL
 from appliance.metadata.changes import Change, ConfigChanged
 from appliance.metadata.image_state import BROKER
 
-TLS: Final = "SSL"
-"""The protocol of a listener that speaks TLS and asks for no login."""
+TLS: Final = ("SSL", SASL_SSL)
+"""The protocols of listeners that speak TLS."""
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -67,7 +68,7 @@ _TEXTS: Final = {
 def speaking(config: BrokerConfig) -> list[str]:
     """Names of the listeners that speak TLS, in their order."""
     protocols = config.protocols()
-    return [one.name for one in config.opened() if protocols.get(one.name) == TLS]
+    return [one.name for one in config.opened() if protocols.get(one.name) in TLS]
 
 
 def of_listener(config: BrokerConfig, listener: str) -> TlsSettings:
@@ -87,9 +88,14 @@ def of_listener(config: BrokerConfig, listener: str) -> TlsSettings:
         keys[name] = config.key_for(listener, name)
         return config.bool(keys[name])
 
+    client_auth = text("ssl.client.auth") or "none"
+    if config.protocols().get(listener) == SASL_SSL and not keys["ssl.client.auth"].startswith(
+        PREFIX
+    ):
+        client_auth = "none"  # who logs in needs no certificate but where its listener says so
     return TlsSettings(
         listener=listener,
-        client_auth=text("ssl.client.auth") or "none",
+        client_auth=client_auth,
         protocols=words("ssl.enabled.protocols"),
         cipher_suites=words("ssl.cipher.suites"),
         mapping_rules=text("ssl.principal.mapping.rules") or "DEFAULT",

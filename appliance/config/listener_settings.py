@@ -8,12 +8,21 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
+from appliance.authentication.mechanisms import ABSENT, SERVED
 from appliance.config.broker_settings import BROKER
 from appliance.config.setting import PER_BROKER, Setting
 
 PREFIX: Final = "listener.name."
 KEY_LOCATION: Final = "penstock.ssl.key.location"
 _TLS: Final = ("ssl.", KEY_LOCATION)
+_LOGINS: Final = ("connections.max.reauth.ms", "sasl.server.max.receive.size")
+"""Of logins, which a file may set for a listener and nobody while it runs."""
+_MECHANISMS: Final = tuple(one.lower() for one in (*SERVED, *ABSENT))
+_OF_MECHANISMS: Final = (
+    *("sasl.jaas.config", "connections.max.reauth.ms", "sasl.login.class"),
+    *("sasl.server.callback.handler.class", "sasl.login.callback.handler.class"),
+)
+"""Settings of a listener that a mechanism may have, too: `listener.name.NAME.MECHANISM.SETTING`."""
 
 
 def key_of(listener: str, key: str) -> str:
@@ -29,6 +38,12 @@ def split(key: str) -> tuple[str, str] | None:
     return (listener, base) if listener and base else None
 
 
+def mechanism_of(base: str) -> tuple[str, str]:
+    """(mechanism in lower case or "", setting) of a setting of a listener."""
+    mechanism, _, rest = base.partition(".")
+    return (mechanism, rest) if mechanism in _MECHANISMS and rest in _OF_MECHANISMS else ("", base)
+
+
 def is_tls(key: str) -> bool:
     """True if the key is a TLS setting, of all listeners or of one."""
     parts = split(key)
@@ -42,8 +57,17 @@ def setting_of(key: str) -> Setting | None:
     if found is not None:
         return found
     parts = split(key)
-    base = None if parts is None else BROKER.get(parts[1])
-    if base is None or not (base.name.startswith(_TLS) or (base.mode == PER_BROKER and base.inert)):
+    mechanism, name = ("", "") if parts is None else mechanism_of(parts[1])
+    base = BROKER.get(name)
+    if base is None:
+        return None
+    if mechanism:
+        why = "" if name == _OF_MECHANISMS[0] or name in _LOGINS else base.inert
+        return replace(base, name=key, default=None, mode=PER_BROKER, inert=why)
+    if name in _LOGINS:
+        return replace(base, name=key, default=None)
+    own = base.mode == PER_BROKER and (base.inert or name == "sasl.enabled.mechanisms")
+    if not (own or name.startswith(_TLS)):
         return None
     return replace(base, name=key, default=None, mode=PER_BROKER)
 

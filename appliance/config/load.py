@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from appliance.base.errors import ConfigError
-from appliance.config import cluster_checks, otlp, roles, several_listeners, tls_checks
+from appliance.config import cluster_checks, logins, otlp, roles, several_listeners, tls_checks
 from appliance.config.broker import COMMAND_LINE, DEFAULT, FILE, BrokerConfig, Entry
 from appliance.config.broker_settings import BROKER, REMOVED
 from appliance.config.cluster_checks import Said
@@ -111,7 +111,7 @@ def _unknown(key: str) -> str:
         if key == removed or (removed.endswith(".") and key.startswith(removed)):
             return f"{key} is not a setting any more: {remedy}"
     if key.startswith(PREFIX):
-        return f"{key} is ignored: of single listeners only settings of TLS are served"
+        return f"{key} is ignored: of single listeners only TLS and logins can be set"
     from difflib import get_close_matches  # takes as long as all settings together, and is rare
 
     near = get_close_matches(key, BROKER, 1, 0.8)
@@ -159,6 +159,7 @@ _CHECKS: Final[dict[str, Callable[[BrokerConfig], Said]]] = {
     "inter.broker.listener.name": roles.check_inter_broker,
     "security.inter.broker.protocol": tls_checks.check_protocol_between,
     "listeners": several_listeners.check,
+    "sasl.enabled.mechanisms": logins.check,
     "controller.quorum.voters": cluster_checks.voters,
     "log.dirs": _folders,
     "authorizer.class.name": _authorizer,

@@ -3,7 +3,7 @@ from now on, what waits for a restart. A value machine.
 
 A setting may change while the broker runs if Kafka lets it be changed dynamically, or if it is only
 another name of such ones (`log.retention.hours` of `log.retention.ms`), if it has no effect, or if
-it concerns the exporter alone, or TLS, of which everything is read again.
+it concerns the exporter alone, TLS or logins, of which everything is read again.
 Listeners are opened while it runs by those who ask the controller for them, not by a file.
 """
 
@@ -15,6 +15,7 @@ from appliance.config.broker import BrokerConfig, Entry
 from appliance.config.broker_settings import BROKER
 from appliance.config.kept_listeners import KEYS
 from appliance.config.listener_settings import declared, is_tls
+from appliance.config.logins import concerns_logins
 from appliance.config.setting import READ_ONLY, shown
 
 METRICS_LISTENER: Final = "penstock.metrics.listener"
@@ -52,7 +53,7 @@ def changes_at_once(key: str) -> bool:
     setting = declared(key)
     if key in KEYS:
         return False
-    if key in EXPORTERS or is_tls(key):
+    if key in EXPORTERS or is_tls(key) or concerns_logins(key):
         return True
     if setting.inert or setting.mode != READ_ONLY:
         return True

@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from appliance.base.errors import ConfigError
-from appliance.config import between_nodes
+from appliance.config import between_nodes, logins
 from appliance.config.broker import BrokerConfig
 from appliance.config.listener_settings import declared, is_tls, key_of, split
 
 PLAINTEXT: Final = "PLAINTEXT"
 SSL: Final = "SSL"
+SERVED: Final = (PLAINTEXT, SSL, *logins.PROTOCOLS)
+SPEAKING: Final = (SSL, logins.SASL_SSL)
 _MAP: Final = "listener.security.protocol.map"
 _BETWEEN: Final = "security.inter.broker.protocol"
 
@@ -29,16 +31,11 @@ def check_protocols(config: BrokerConfig) -> None:
                     f"listeners: {one.name} is for controllers and stands for {protocol}; between"
                     f" nodes PLAINTEXT and SSL are served: map it in {_MAP}={one.name}:SSL,…"
                 )
-        elif protocol is not None and protocol.startswith("SASL_"):
-            raise ConfigError(
-                f"listeners: {one.name} stands for {protocol}, and SASL is not served yet; use SSL,"
-                " where clients can show who they are by certificates (ssl.client.auth), or"
-                " PLAINTEXT"
-            )
-        elif protocol not in (PLAINTEXT, SSL):
+        elif protocol not in SERVED:
             raise ConfigError(
                 f"listeners: {one.name} stands for {protocol or 'no protocol'}; use"
-                f" PLAINTEXT://HOST:PORT or SSL://HOST:PORT, or map the name in {_MAP}"
+                f" PLAINTEXT://HOST:PORT, SSL://HOST:PORT, SASL_SSL://HOST:PORT or"
+                f" SASL_PLAINTEXT://HOST:PORT, or map the name in {_MAP}"
             )
     _check_way_of_nodes(config, protocols)
 
@@ -94,25 +91,32 @@ def remarks(config: BrokerConfig) -> Iterator[tuple[str, str]]:
         return  # which is said of the listeners
     for name in config.list("controller.listener.names"):  # of a broker that is no controller
         opened.setdefault(name, protocols.get(name))
-    speaks = SSL in opened.values()
+    speaks = any(one in SPEAKING for one in opened.values())
+    logs_in = any(one in logins.PROTOCOLS for one in opened.values())
     for key in config.set_names():
         parts = split(key)
         if parts is not None:
-            why = _of_no_listener(*parts, opened)
+            why = _of_no_listener(*parts, opened, config)
         elif is_tls(key) and not speaks and not declared(key).inert:
             why = "no listener speaks TLS; SSL://HOST:PORT in listeners does"
+        elif logins.concerns_logins(key) and not logs_in and not declared(key).inert:
+            why = "no listener asks for a login; SASL_SSL://HOST:PORT in listeners does"
         else:
             why = ""
         if why:
             yield key, f"{key} has no effect here: {why}"
 
 
-def _of_no_listener(listener: str, base: str, opened: dict[str, str | None]) -> str:
+def _of_no_listener(
+    listener: str, base: str, opened: dict[str, str | None], config: BrokerConfig
+) -> str:
     name = listener.upper()
     if listener != listener.lower():
         return f"a listener's name is in lower case there: {key_of(listener, base)}"
     if name not in opened:
         return f"there is no listener {name}, only {', '.join(opened)}"
-    if is_tls(base) and opened[name] != SSL:
+    if is_tls(base) and opened[name] not in SPEAKING:
         return f"{name} stands for {opened[name]}, and does not speak TLS"
+    if logins.concerns_logins(key_of(listener, base)):
+        return logins.remark(name, base, opened[name], config)
     return ""

@@ -20,6 +20,7 @@ _MODULES: Final = (
     "k48_describe_client_quotas",
     "k49_alter_client_quotas",
     "k50_describe_user_scram_credentials",
+    "k51_alter_user_scram_credentials",
     "k55_describe_quorum",
     "k56_alter_partition",
     "k57_update_features",

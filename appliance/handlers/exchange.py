@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from appliance.authorization.rights import Rights
 from appliance.base.compiled import mypyc_attr
+from appliance.base.errors import ILLEGAL_SASL_STATE
 from appliance.config.broker import BrokerConfig
 from appliance.handlers.client_metrics import ClientMetrics
 from appliance.handlers.overtaking import Overtaking
@@ -109,6 +110,22 @@ class Exchange:
         self.started_ns = 0  # when its bytes were seen
         self.received = self.sent = 0  # bytes of the request and of the answer, frames and all
         self.silent = False  # acks=0: nothing is sent
+
+
+class Login(NamedTuple):
+    """The answer to a message of a login. code: NONE, or why it is refused, which `text` says.
+    message: the mechanism's. lifetime_ms: how long the login holds, 0: for ever. principal: who it
+    is, "" while its mechanism wants more."""
+
+    code: int
+    text: str | None
+    message: bytes = b""
+    lifetime_ms: int = 0
+    principal: str = ""
+
+
+LATE: Final = "SaslAuthenticate request received after successful authentication"
+"""Of a message that comes when nobody asks for one."""
 
 
 class Line:
@@ -281,6 +298,29 @@ class Host(ABC):
     def later(self, x: Exchange, index: int, delay_ns: int) -> None:
         """`index` is pending for so long, and then completed with WAITED."""
         ...
+
+    # Logins: none, where no listener asks for one -------------------------------------------------
+
+    def greet(self, x: Exchange, mechanism: str) -> tuple[int, tuple[str, ...]]:
+        """The client chooses this mechanism: an error code, and those that are offered."""
+        return ILLEGAL_SASL_STATE, ()
+
+    def authenticate(self, x: Exchange, message: bytes) -> Login | None:
+        """The mechanism's answer to this message; None: `complete` is called with index 0 when
+        `x.state` has it."""
+        return Login(ILLEGAL_SASL_STATE, LATE)
+
+    def hold_back(self, x: Exchange) -> bool:
+        """A refusal that is told when `complete` is called with index 0; False: at once."""
+        return False
+
+    def settle_login(self, x: Exchange, login: Login) -> None:
+        """Lets a client in that is known, and hangs up on one that is refused, once it is told."""
+        assert login.code, "nobody logs in here"
+
+    def finish_bare(self, x: Exchange, message: bytes) -> None:
+        """Answer with this alone behind its length, without a header (SaslHandshake version 0)."""
+        raise AssertionError("nobody logs in here")
 
     @abstractmethod
     def hold(self, x: Exchange, index: int) -> None:

@@ -1,21 +1,29 @@
 """DescribeUserScramCredentials, API key 50, version 0 (flexible), KIP-554.
 
-Nobody logs in with SCRAM here, so no user has credentials: of all users there is none to tell, and
-each one asked for is not found. Kafka's kafka-configs asks this whenever it describes users.
+A request that names nobody asks for all users. kafka-configs asks this whenever it describes users.
 """
 
 from appliance.base import errors
+from appliance.controller.scram import credentials
 from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
 
 
 def decide(request: Message, version: int, context: AdminContext) -> Answer:
-    names = [user.name for user in request.users or ()]
-    rows = [_row(name, names.count(name) > 1) for name in dict.fromkeys(names)]
+    known = credentials(context.situation.image)
+    names = [user.name for user in request.users or ()] or list(known)
+    seen: dict[str, bool] = {}
+    for name in names:
+        seen[name] = name in seen
+    rows = [_row(name, twice, known) for name, twice in seen.items()]
     values = {"throttle_time": 0, "error_code": errors.NONE, "error_message": ""}
     return Answer([], {**values, "results": rows})
 
 
-def _row(name: str, twice: bool) -> Values:
+def _row(name: str, twice: bool, known: dict[str, list[tuple[int, int]]]) -> Values:
+    if not twice and name in known:
+        infos = [{"mechanism": one, "iterations": count} for one, count in known[name]]
+        told = {"error_code": errors.NONE, "error_message": ""}
+        return {"user": name, **told, "credential_infos": infos}
     code = errors.DUPLICATE_RESOURCE if twice else errors.RESOURCE_NOT_FOUND
     text = f"Attempt to describe a user credential that does not exist: {name[:100]}"
     if twice:

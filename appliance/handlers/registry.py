@@ -19,6 +19,7 @@ from appliance.handlers import (
     k14_sync_group,
     k15_describe_groups,
     k16_list_groups,
+    k17_sasl_handshake,
     k18_api_versions,
     k21_delete_records,
     k22_init_producer_id,
@@ -29,6 +30,7 @@ from appliance.handlers import (
     k27_write_txn_markers,
     k28_txn_offset_commit,
     k34_alter_replica_log_dirs,
+    k36_sasl_authenticate,
     k42_delete_groups,
     k47_offset_delete,
     k60_describe_cluster,
@@ -87,6 +89,7 @@ FORWARDED = (
     forward.handler(48, "DescribeClientQuotas", 0, 1),
     forward.handler(49, "AlterClientQuotas", 0, 1),
     forward.handler(50, "DescribeUserScramCredentials", 0, 0),
+    forward.handler(51, "AlterUserScramCredentials", 0, 0),
     forward.handler(55, "DescribeQuorum", 0, 2),
     forward.handler(57, "UpdateFeatures", 0, 2),
     forward.handler(64, "UnregisterBroker", 0, 0),
@@ -116,7 +119,7 @@ CONTROLLERS = tuple(
 """What only controllers ask of each other, and brokers of their controller: served on no listener
 of clients. Fetch is that of the metadata log."""
 
-_BOTH = (19, 20, 32, 33, 37, 43, 44, 45, 46, 49, 50, 55, 57, 64, 80, 81)
+_BOTH = (19, 20, 32, 33, 37, 43, 44, 45, 46, 49, 50, 51, 55, 57, 64, 80, 81)
 """Of FORWARDED: what Kafka's controllers serve, too."""
 
 
@@ -150,7 +153,8 @@ def handlers(sessions: FetchSessions) -> dict[int, Handler]:
 
 
 def _with_versions(rows: list[Handler]) -> dict[int, Handler]:
-    """These, and ApiVersions, which tells of them."""
+    """These, those of logins, and ApiVersions, which tells of them."""
+    rows += [k17_sasl_handshake.HANDLER, k36_sasl_authenticate.HANDLER]
     ranges = [(row.key, advertised_lowest(row), row.highest) for row in rows]
     ranges.append((k18_api_versions.KEY, k18_api_versions.LOWEST, k18_api_versions.HIGHEST))
     rows.append(k18_api_versions.handler(ranges))

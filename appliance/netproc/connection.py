@@ -21,13 +21,17 @@ from appliance.netproc.habits import Habits
 from appliance.netproc.pace import FramePace
 from appliance.netproc.receivers import RequestReceiver
 from appliance.netproc.sending import COLD, FULL, SHARE, Sending
+from appliance.netproc.session import DEADLINE_NS, LoginSession
 from appliance.netproc.states import (
+    AUTHENTICATING,
+    CHECKING,
     CLOSED,
     DRAINING,
     FINISHING,
     HANDSHAKE,
     MUTED,
     OPEN,
+    READ_FROM,
     STARVING,
     move,
 )
@@ -46,10 +50,10 @@ _NAME: Final = 100  # characters of a client's own in a line of the log
 class Connection:
     """One client. state: one of `states`. dirty: it is in the shared list of these. listener: the
     number of that by which it came. row: where others see it. software: name and version, by
-    ApiVersions. principal: proved. rights: of principal and client_id, as in the last request; the
-    intake's. kept: messages that no ring has taken; forwarded: those control has not answered; the
-    outbox's. since_ns: when it came; moved_ns: when bytes last did. pace: of the frame that
-    arrives; the sweep's."""
+    ApiVersions. principal: proved. session: of its login, None: it needs none. rights: of
+    principal and client_id, as in the last request; the intake's. kept: messages that no ring has
+    taken; forwarded: those control has not answered; the outbox's. since_ns: when it came;
+    moved_ns: when bytes last did. pace: of the frame that arrives; the sweep's."""
 
     __slots__ = (
         "_blocked",
@@ -77,6 +81,7 @@ class Connection:
         "rights",
         "row",
         "sending",
+        "session",
         "since_ns",
         "software",
         "state",
@@ -102,6 +107,8 @@ class Connection:
         self.rights: Rights | None = None
         share = shared.limits.share(address)
         self.framing = Framing(shared.admission, shared.memory, shared.frame_limit, share)
+        self.session: LoginSession | None = None
+        self._expect_login()
         self.sending = Sending(shared.page_cache, shared.counts)
         self.habits = Habits(address)
         self.account = Account()
@@ -151,7 +158,7 @@ class Connection:
         elif state != CLOSED:
             if mask & WRITE:
                 self.mark_dirty()
-            if mask & READ and state == OPEN:
+            if mask & READ and state in READ_FROM:
                 self._receive()
             elif mask & GONE:
                 self.close()
@@ -169,12 +176,15 @@ class Connection:
             self.state = move(MUTED, states.PAUSE_OVER)
         elif self.state == STARVING:
             self.state = move(STARVING, states.ROOM)
-        elif self.state != OPEN:
+        elif self.state not in READ_FROM:
             return
+        session = self.session
+        if session is not None and not session.known and self.state == OPEN:
+            self.state = move(OPEN, states.AGAIN)
         if shared.watch.running:
             shared.watch.begin(self.account)
         self._take()
-        if self.transport.buffered and not self.transport.wants and self.state == OPEN:
+        if self.transport.buffered and not self.transport.wants and self.state in READ_FROM:
             self._receive()
         self._watch()
         if shared.watch.running:
@@ -230,7 +240,7 @@ class Connection:
 
     def drain(self) -> None:
         """Take no more requests; hang up once all is answered and sent, or leave it to the heir."""
-        if self.state == HANDSHAKE:
+        if self.state in (HANDSHAKE, AUTHENTICATING, CHECKING):
             self.close()
         elif self.state != CLOSED:
             if self.state != DRAINING and self.state != FINISHING:
@@ -271,6 +281,50 @@ class Connection:
         for x in asked:
             self._receiver.abandoned(x)
 
+    # Its login ------------------------------------------------------------------------------------
+
+    def _expect_login(self) -> None:
+        """It is new: what its listener asks for."""
+        doorkeeper = self._shared.doorkeeper
+        if doorkeeper is not None:
+            self.session = doorkeeper.session(self.listener, self._shared.now_ns)
+            self._bound()
+
+    def _bound(self) -> None:
+        """As long as its requests may be now."""
+        shared, session, limit = self._shared, self.session, self._shared.frame_limit
+        if session is not None and not session.known and shared.doorkeeper is not None:
+            limit = min(limit, shared.doorkeeper.longest(session))
+        self.framing.bound(limit)
+
+    def hold_login(self) -> None:
+        """Reads nothing while a login is decided, or its refusal is held back."""
+        self.state = move(self.state, states.ASKED)
+        self._watch()
+
+    def end_login(self, known: bool) -> None:
+        """Goes on behind an answer to a login. known: it may be served,
+        else its mechanism wants more."""
+        waited = self.state == CHECKING
+        if known or waited:
+            self.state = move(self.state, states.KNOWN if known else states.UNDECIDED)
+        self._bound()
+        if waited:
+            self._take()
+            self._watch()
+
+    def ask_again(self, session: LoginSession) -> None:
+        """It has to log in anew before its next request."""
+        session.deadline_ns = self._shared.now_ns + DEADLINE_NS
+        self.state = move(self.state, states.AGAIN)
+        self._bound()
+
+    def dismiss(self) -> None:
+        """It is not let in: hang up as soon as that is sent."""
+        if self.state != CLOSED:
+            self.state = move(self.state, states.DISMISS)
+            self._watch()
+
     # The transport --------------------------------------------------------------------------------
 
     def _begin(self) -> None:
@@ -304,7 +358,8 @@ class Connection:
         self.moved_ns = self._shared.now_ns
         if agreed:
             self._end_handshake()
-            self.state = move(self.state, states.AGREED)
+            event = states.AGREED if self.session is None else states.STRANGER
+            self.state = move(self.state, event)
             if self.transport.buffered:
                 self._shared.starving[self] = None  # the socket may say nothing more
         self._watch()
@@ -312,7 +367,7 @@ class Connection:
     def _meet(self) -> bool:
         """Who it is by its certificate; True. Raises ValueError: nobody."""
         shown, shared = self.transport.certificate(), self._shared
-        if shown is not None:
+        if shown is not None and self.session is None:
             assert shared.sealing is not None, "a certificate where no TLS is spoken"
             self.principal = shared.sealing.principal(shared.listeners[self.listener], shown)
         return True
@@ -352,7 +407,7 @@ class Connection:
             self._take()
         if transport.wants:
             self._watch()
-        elif transport.buffered and self.state == OPEN:
+        elif transport.buffered and self.state in READ_FROM:
             self._shared.starving[self] = None
 
     def _take(self) -> None:
@@ -363,7 +418,7 @@ class Connection:
             if framing.aside and not framing.settle_bytes():
                 self._wait_for_memory()
                 return
-            while self.state == OPEN and framing.start != framing.end:
+            while self.state in READ_FROM and framing.start != framing.end:
                 queued = len(sending.queue)
                 if (
                     self.kept
@@ -387,7 +442,7 @@ class Connection:
 
     def _finish(self) -> None:
         """The client sends nothing more: answer what it asked, then hang up, as Kafka does."""
-        if self.sending.idle():
+        if self.sending.idle() or self.state == AUTHENTICATING:
             self.close()
             return
         self.state = move(self.state, states.END)
@@ -407,8 +462,8 @@ class Connection:
     def _starve(self, line: dict["Connection", None]) -> None:
         """Takes no more until there is room again; the next turn looks. line: the shared state's
         of those who wait for the same."""
-        if self.state == OPEN:
-            self.state = move(OPEN, states.FULL)
+        if self.state in READ_FROM:
+            self.state = move(self.state, states.FULL)
             line[self] = None
             self._watch()
 
@@ -421,7 +476,10 @@ class Connection:
     def _refuse(self, refused: FrameRefused) -> None:
         who = sniff.what(refused.head)
         if who is None:
-            who = f"{refused}; 8 to {self._shared.frame_limit} are taken (socket.request.max.bytes)"
+            most, key = self._shared.frame_limit, "socket.request.max.bytes"
+            if self.session is not None and not self.session.known:
+                most, key = self.framing.limit, "sasl.server.max.receive.size"
+            who = f"{refused}; 8 to {most} are taken ({key})"
         if sniff.is_http(refused.head):
             with contextlib.suppress(OSError):
                 self.transport.send([sniff.HTTP_ANSWER], False)
@@ -443,7 +501,7 @@ class Connection:
         assert mask or self.state != HANDSHAKE, "a handshake waits for nothing"
         if not mask:
             mask = WRITE if self._blocked else 0
-            if self.state == OPEN:
+            if self.state in READ_FROM:
                 mask |= READ
             elif (self.state == MUTED or self.state == STARVING) and not self._ended:
                 mask |= PEER_ENDED

@@ -11,6 +11,7 @@ from appliance.netproc.limits import ConnectionLimits
 from appliance.netproc.page_cache import PageCache
 from appliance.netproc.receivers import HandoverTarget
 from appliance.netproc.sealing import Sealing
+from appliance.netproc.session import Doorkeeper
 from appliance.netproc.stopwatch import Stopwatch
 from appliance.ring.arena import Arena
 from appliance.ring.client_table import ClientRows
@@ -26,8 +27,9 @@ class ConnectionsState(Generic[C]):
     """What the connections of a process share, and which of them wait for what.
 
     heir: goes on with connections that are drained; without one they are hung up on. sealing: says
-    who has shown a certificate. committed, applied: where the metadata log ends, and how far it is
-    replayed here: far behind, nobody is read. dirty: have something to send in this turn. starving:
+    who has shown a certificate. doorkeeper: says who has to log in.
+    committed, applied: where the metadata log ends, and how far it is replayed here: far behind,
+    nobody is read. dirty: have something to send in this turn. starving:
     look for room in the next turn. in_line: wait for memory for a long request, in their order.
     hungry: for a short one. cold: wait for the disk."""
 
@@ -70,6 +72,7 @@ class ConnectionsState(Generic[C]):
         self.cold: dict[C, None] = {}
         self.heir: HandoverTarget[C] | None = None
         self.sealing: Sealing | None = None
+        self.doorkeeper: Doorkeeper | None = None
         self.handshakes = 0  # rounds of them in this turn
 
     def leave_line(self, connection: C) -> None:

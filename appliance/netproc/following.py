@@ -17,6 +17,7 @@ from appliance.metadata.changes import (
     Change,
     ConfigChanged,
     ControllerChanged,
+    KeptChanged,
     ProducerIdsTaken,
     QuotaChanged,
     TopicRemoved,
@@ -95,6 +96,8 @@ class Following:
         if any(isinstance(change, ConfigChanged | QuotaChanged) for change in changes):
             self._set_limits()
             self._sealing.follow(changes, self._host.node_id)
+        if any(isinstance(change, ConfigChanged | KeptChanged) for change in changes):
+            self._host.logins.follow_changes(changes)
         if any(isinstance(change, BrokerChanged) for change in changes):
             self._note_who_left()
         self._seat.processes.set_applied(self._seat.me, applied)
@@ -102,6 +105,7 @@ class Following:
     def _reread(self, changes: list[Change]) -> None:
         self._set_limits()
         self._sealing.renew()
+        self._host.logins.renew()
 
     def _note_who_left(self) -> None:
         before, self._living = self._living, self._unfenced()

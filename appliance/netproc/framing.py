@@ -37,10 +37,10 @@ class FrameRefused(Exception):
 class Framing:
     """The bytes of one connection from `start` to `end` of the arena have arrived and are not
     taken. body: where the frame that was taken last begins, behind its length. aside: what has
-    arrived and is not in the arena; never beside a slab."""
+    arrived and is not in the arena; never beside a slab. limit: bytes of the longest frame."""
 
     __slots__ = (
-        "_admission", "_largest", "_limit", "_memory", "_share", "aside", "body", "end", "slab",
+        "_admission", "_largest", "_memory", "_share", "aside", "body", "end", "limit", "slab",
         "start",
     )  # fmt: skip
 
@@ -53,11 +53,16 @@ class Framing:
         self._admission = admission
         self._share = share
         self._memory = memory
-        self._limit = limit
+        self.limit = limit
         self._largest = 0  # frame so far, in bytes
         self.aside = b""
         self.slab: Slab | None = None
         self.start = self.end = self.body = 0
+
+    def bound(self, limit: int) -> None:
+        """No frame is longer from now on."""
+        assert SMALLEST_FRAME <= limit <= len(self._memory)
+        self.limit = limit
 
     def room(self) -> memoryview | None:
         """Where the next bytes are to be put; None while the arena has no room."""
@@ -102,7 +107,7 @@ class Framing:
         if have < _PREFIX:
             return True
         length: int = _LENGTH(aside)[0]
-        if not SMALLEST_FRAME <= length <= self._limit:
+        if not SMALLEST_FRAME <= length <= self.limit:
             raise FrameRefused(length, aside[:_PREFIX])
         if have < min(_PREFIX + length, ASIDE):
             return True
@@ -123,7 +128,7 @@ class Framing:
         if have < _PREFIX:
             return 0
         length: int = _LENGTH(self._memory, start)[0]
-        if not SMALLEST_FRAME <= length <= self._limit:
+        if not SMALLEST_FRAME <= length <= self.limit:
             raise FrameRefused(length, bytes(self._memory[start : start + _PREFIX]))
         if have < _PREFIX + length:
             return 0

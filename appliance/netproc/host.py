@@ -16,6 +16,7 @@ from appliance.handlers.exchange import (
     Exchange,
     Host,
     Line,
+    Login,
     Partitions,
     Piece,
     Place,
@@ -24,12 +25,14 @@ from appliance.handlers.exchange import (
 )
 from appliance.handlers.nearest import rack_of
 from appliance.handlers.overtaking import Overtaking
+from appliance.metadata.effective import broker_config
 from appliance.metadata.follower import Follower
 from appliance.netproc.connection import Connection
 from appliance.netproc.connections_state import ConnectionsState
 from appliance.netproc.cursors import Cursors
 from appliance.netproc.descriptors import share_descriptors
 from appliance.netproc.exchanges import NO_NUMBER, Exchanges
+from appliance.netproc.logins import LoginDesk
 from appliance.netproc.outbox import CONTROL_HOME, NOBODY_HOME, Outbox
 from appliance.netproc.questions import Questions
 from appliance.netproc.routes import Routes
@@ -60,6 +63,13 @@ class NetprocHost(Host):
         follower: Follower,
         questions: Questions,
     ) -> None:
+        self.logins = shared.doorkeeper = LoginDesk(
+            lambda: broker_config(follower.image, seat.config),
+            lambda: follower.image,
+            shared,
+            exchanges,
+            seat.login_secret,
+        )
         self.memory = shared.memory
         self.config = seat.config
         self.fetch_max_bytes = seat.config.int("fetch.max.bytes")
@@ -262,6 +272,33 @@ class NetprocHost(Host):
         self.hold(x, index)
         if not self._questions.ask(self._token(x, index), node, key, version, body):
             self._exchanges.lose(x, index)
+
+    # Logins ---------------------------------------------------------------------------------------
+
+    def greet(self, x: Exchange, mechanism: str) -> tuple[int, tuple[str, ...]]:
+        return self.logins.greet(x, mechanism)
+
+    def authenticate(self, x: Exchange, message: bytes) -> Login | None:
+        login = self.logins.authenticate(x, message)
+        if login is None:
+            self.hold(x, 0)
+        return login
+
+    def hold_back(self, x: Exchange) -> bool:
+        self.hold(x, 0)
+        if self.logins.hold_back(x):
+            return True
+        x.pending.clear()
+        return False
+
+    def settle_login(self, x: Exchange, login: Login) -> None:
+        self.logins.settle_login(x, login)
+
+    def finish_bare(self, x: Exchange, message: bytes) -> None:
+        x.answer = [len(message).to_bytes(4, "big") + message]
+        x.sent = 4 + len(message)
+        connection: Connection = x.connection
+        connection.mark_dirty()
 
     def later(self, x: Exchange, index: int, delay_ns: int) -> None:
         self.hold(x, index)

@@ -11,6 +11,7 @@ from appliance.base.caller import Caller
 from appliance.base.errors import UNSUPPORTED_VERSION, MalformedRequest
 from appliance.handlers import k18_api_versions
 from appliance.handlers.exchange import Exchange, Handler
+from appliance.handlers.k36_sasl_authenticate import BARE
 from appliance.netproc.barrier import Barrier
 from appliance.netproc.connection import Connection
 from appliance.netproc.exchanges import NO_NUMBER
@@ -19,6 +20,7 @@ from appliance.netproc.habits import ROLES
 from appliance.netproc.host import NetprocHost
 from appliance.netproc.long_requests import LONG, LongRequests
 from appliance.netproc.receivers import RequestReceiver
+from appliance.netproc.session import LoginSession
 from appliance.ring.counters import API_KEYS
 from appliance.shell.loop import Loop
 from appliance.wire import request_head
@@ -53,20 +55,32 @@ class Intake(RequestReceiver[Connection]):
         self._loop = loop
         self._barrier = barrier
         self._long = long
+        self._logins = host.logins
 
     def request(self, connection: Connection, position: int, end: int) -> None:
         """Parse it where it lies, and let its handler begin."""
-        try:
-            key, version, correlation_id, client_id, body = request_head.parse(
-                self._memory, position, end
+        session = connection.session
+        if session is not None and session.is_bare:
+            handler: Handler | None = BARE
+            key, version, correlation_id, body = BARE.key, 0, 0, position
+            client_id = connection.client_id
+        else:
+            try:
+                key, version, correlation_id, client_id, body = request_head.parse(
+                    self._memory, position, end
+                )
+            except MalformedRequest as problem:
+                self._refuse(connection, str(problem))
+                return
+            served = self._handlers[connection.listener]
+            handler = (
+                served.get(key)
+                if session is None or self._permits(connection, session, key, version)
+                else None
             )
-        except MalformedRequest as problem:
-            self._refuse(connection, str(problem))
-            return
         rights = connection.rights
         if rights is None or client_id != connection.client_id:
             rights = self._identify(connection, client_id)
-        handler = self._handlers[connection.listener].get(key)
         if handler is None or not handler.lowest <= version <= handler.highest:
             received = _PREFIX + end - position
             self._unsupported(connection, rights, key, version, correlation_id, received)
@@ -85,9 +99,7 @@ class Intake(RequestReceiver[Connection]):
             is_long = end - body >= LONG and not handler.keeps_body
             (self._long.begin_long if is_long else handler.begin)(host, x)
         except MalformedRequest as problem:
-            if x.number != NO_NUMBER:
-                self._exchanges.end(x)
-            self._refuse(connection, f"{handler.name} v{version}: {problem}")
+            self._end_malformed(connection, x, problem)
             return
         except Exception as bug:  # one request must not end the process, with all connections
             self._fail(connection, x, bug)
@@ -100,6 +112,24 @@ class Intake(RequestReceiver[Connection]):
             self._exchanges.settle(x)
         else:
             assert x.answer is not None or connection.closed, "it asks nobody and is not answered"
+
+    def _permits(
+        self, connection: Connection, session: LoginSession, key: int, version: int
+    ) -> bool:
+        """True if the state of a login permits this request; else the connection is closed."""
+        now_ns = max(self._host.now_ns, self._loop.woke_ns)
+        why = self._logins.objection(connection, session, key, version, now_ns)
+        if why:
+            self._refuse(connection, why)
+        return not why
+
+    def _end_malformed(
+        self, connection: Connection, x: Exchange, problem: MalformedRequest
+    ) -> None:
+        """End a request whose body its handler cannot read, with its connection."""
+        if x.number != NO_NUMBER:
+            self._exchanges.end(x)
+        self._refuse(connection, f"{x.handler.name} v{x.version}: {problem}")
 
     def _fail(self, connection: Connection, x: Exchange, bug: Exception) -> None:
         """Its bytes may be read until nothing that it has asked is pending."""
@@ -163,6 +193,8 @@ class Intake(RequestReceiver[Connection]):
         correlation_id: int,
         received: int,
     ) -> None:
+        if connection.closed:
+            return
         if key == k18_api_versions.KEY:
             body = k18_api_versions.unsupported()
             handler = self._handlers[connection.listener][key]

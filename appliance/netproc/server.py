@@ -12,6 +12,7 @@ from typing import Final
 
 from appliance.base.clock import Clock
 from appliance.config.broker import BrokerConfig
+from appliance.config.tls_checks import PLAINTEXT
 from appliance.handlers import registry
 from appliance.handlers.exchange import Handler as Served
 from appliance.handlers.fetch_sessions import FetchSessions
@@ -140,6 +141,7 @@ class Server:
         self.sealing.add(names)
         self._handlers += [self._handlers_of(name) for name in names]
         self.shared.listeners += names
+        self.host.logins.renew()
         new = self._listen(doors)
         if not self._drain_until_ns:
             first = [not self._early_days or config.is_controllers(name) for name in names]
@@ -217,7 +219,7 @@ class Server:
             except Exception as bug:
                 self._bugs.report("a connection that was handed over", bug, peer=guest.address)
         if hung_up:
-            why = "the version before serves APIs that this one does not"
+            why = "the version before serves other APIs, or asks for less than this one"
             self._log.event(INFO, "connections-hung-up", connections=hung_up, why=why)
         if changed:
             why = "their listener has another protocol now (listener.security.protocol.map)"

@@ -21,7 +21,18 @@ CLOSED: Final = 5
 FINISHING: Final = 6
 """The client sends nothing more and may still read: closed when what was asked is answered."""
 
-NAMES: Final = ("handshake", "open", "muted", "starving", "draining", "closed", "finishing")
+AUTHENTICATING: Final = 7
+"""Read from, and only what a login takes is served."""
+CHECKING: Final = 8
+"""A login is being decided, or its refusal is held back: not read."""
+
+READ_FROM: Final = (OPEN, AUTHENTICATING)
+"""States in which requests are taken."""
+
+NAMES: Final = (
+    *("handshake", "open", "muted", "starving", "draining", "closed", "finishing"),
+    *("authenticating", "checking"),
+)
 
 AGREED: Final = 0
 """The transport carries requests from now on."""
@@ -38,14 +49,32 @@ CLOSE: Final = 6
 END: Final = 7
 """All that the client sent is read, and it has said that nothing follows (TCP's FIN)."""
 
-EVENTS: Final = ("agreed", "mute", "pause over", "full", "room", "drain", "close", "end")
+STRANGER: Final = 8
+"""The transport carries requests from now on, and the client has to say who it is."""
+ASKED: Final = 9
+"""What it said takes time to be decided, or to be told."""
+UNDECIDED: Final = 10
+"""Its mechanism wants more of it."""
+KNOWN: Final = 11
+"""It has proved who it is."""
+AGAIN: Final = 12
+"""It has to say anew who it is, or is still to say it."""
+DISMISS: Final = 13
+"""It is told that it is not let in, and hung up on."""
+
+EVENTS: Final = (
+    *("agreed", "mute", "pause over", "full", "room", "drain", "close", "end"),
+    *("stranger", "asked", "undecided", "known", "again", "dismiss"),
+)
 
 MOVES: Final[dict[tuple[int, int], int]] = {
     (HANDSHAKE, AGREED): OPEN,
+    (HANDSHAKE, STRANGER): AUTHENTICATING,
     (HANDSHAKE, CLOSE): CLOSED,
     (OPEN, MUTE): MUTED,
     (OPEN, FULL): STARVING,
     (OPEN, DRAIN): DRAINING,
+    (OPEN, AGAIN): AUTHENTICATING,
     (OPEN, CLOSE): CLOSED,
     (OPEN, END): FINISHING,
     (MUTED, MUTE): MUTED,  # another answer says so, too: the later end holds
@@ -61,6 +90,17 @@ MOVES: Final[dict[tuple[int, int], int]] = {
     (FINISHING, MUTE): FINISHING,  # it is not read as it is
     (FINISHING, DRAIN): FINISHING,  # nothing is left to hand over
     (FINISHING, CLOSE): CLOSED,
+    (AUTHENTICATING, MUTE): AUTHENTICATING,  # an answer to what it asked before it began again
+    (AUTHENTICATING, FULL): STARVING,
+    (AUTHENTICATING, ASKED): CHECKING,
+    (AUTHENTICATING, KNOWN): OPEN,
+    (AUTHENTICATING, DISMISS): DRAINING,
+    (AUTHENTICATING, CLOSE): CLOSED,
+    (CHECKING, MUTE): CHECKING,
+    (CHECKING, UNDECIDED): AUTHENTICATING,
+    (CHECKING, KNOWN): OPEN,
+    (CHECKING, DISMISS): DRAINING,
+    (CHECKING, CLOSE): CLOSED,
 }
 
 

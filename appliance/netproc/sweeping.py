@@ -45,8 +45,12 @@ class Sweeping:
         still = now_ns - max(connection.moved_ns, sending.moved_ns)
         unfinished = framing.unfinished()
         half = connection.state == HANDSHAKE or connection.transport.wants != 0 or unfinished != 0
+        session = connection.session
         if connection.state == HANDSHAKE and now_ns - connection.since_ns > HANDSHAKE_NS:
             connection.complain("no-progress", f"no handshake in {HANDSHAKE_NS // 10**9} s")
+            connection.close()
+        elif session is not None and not session.known and now_ns > session.deadline_ns:
+            connection.complain("no-progress", "it has not logged in within 10 s")
             connection.close()
         elif (half or sending.out) and not sending.queue and still > self._patience_ns:
             connection.complain("no-progress", f"nothing moved for {still // 10**6} ms")

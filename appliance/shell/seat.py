@@ -6,6 +6,7 @@ eventfds, the listening sockets stay open in the supervisor, memory is unmapped 
 last process.
 """
 
+import os
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,6 +29,8 @@ ANEW: Final = 75
 """Exit code (EX_TEMPFAIL of sysexits.h) of who wants a successor at once: control when other
 listeners are kept in the data folder than it has, and the supervisor opens them; a netproc that has
 left its connections to it."""
+_SECRET: Final = os.urandom(32)
+"""Of this run: made in the supervisor, which is there before it forks."""
 UNBEGUN: Final = 76
 """Exit code of an I/O process that ends in order before it has opened anything, where the appliance
 before had not flushed everything: the next start must check as this one would have."""
@@ -97,6 +100,8 @@ class Seat:
     """Of every configured listener, the one that it has."""
     authorizer: Authorizer = field(default_factory=AllowAll)
     """Who may do what: asked by whoever decides a request."""
+    login_secret: bytes = field(default=_SECRET, repr=False)
+    """What nobody outside knows: what users that there are not are told is made of it."""
     spin_us: int = 0
     log_json: bool = False
     """Whether lines of the log are JSON."""

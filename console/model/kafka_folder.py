@@ -42,7 +42,7 @@ _BESIDE: Final = (
 _OURS: Final = ("flush.policy", "log.flush.policy")
 _NOT_ENFORCED: Final = {
     "acl": "access rules (ACLs) are kept and NOT enforced: who can connect may do everything",
-    "scram": "SCRAM credentials are kept and not used: nobody has to log in here",
+    "scram": "SCRAM credentials are kept: their users log in where a listener asks for it",
     "token": "delegation tokens are kept and not used",
 }
 _SHOWN: Final = 5

@@ -72,7 +72,7 @@ def test_the_command_line_wins_over_the_file():
         ("log.segment.bytes=1", ["log.segment.bytes", "1048576"]),
         ("listeners=localhost", ["listeners", "PLAINTEXT://localhost:9092"]),
         ("listeners=PLAINTEXT://localhost:99999", ["listeners", "65535"]),
-        ("listeners=SASL_SSL://localhost:9093", ["SASL_SSL", "ssl.client.auth", "PLAINTEXT"]),
+        ("listeners=SASL_SSL://localhost:9093", ["GSSAPI", "SASL_SSL", "SCRAM-SHA-512"]),
         ("listeners=OTHER://localhost:9093", ["OTHER", "no protocol", "PLAINTEXT", "SSL"]),
         ("ssl.client.auth=maybe", ["ssl.client.auth", "required, requested, none"]),
         ("listeners=CONTROLLER://:9093", ["controller"]),

@@ -3,6 +3,7 @@
 import pytest
 
 from appliance.base.errors import ConfigError
+from appliance.certificates.settings import of_listener
 from appliance.config import between_nodes, kept_listeners
 from appliance.config.broker import DYNAMIC, BrokerConfig
 from appliance.config.listener_settings import is_tls, key_of, setting_of, split
@@ -45,9 +46,17 @@ def test_a_listener_for_clients_may_speak_tls(settings):
     assert warnings(settings | words) == []
 
 
-@pytest.mark.parametrize("protocol", ["SASL_PLAINTEXT", "SASL_SSL"])
-def test_sasl_is_refused_with_what_is_served_instead(protocol):
-    refused({"listeners": f"{protocol}://:9093"}, f"{protocol}, and SASL is not.*ssl.client.auth")
+def test_of_the_stores_a_listener_with_logins_asks_for_no_certificate_unless_it_says_so():
+    words = STORE | {
+        "listeners": "SSL://:0",
+        "listener.security.protocol.map": "SSL:SASL_SSL",
+        "sasl.enabled.mechanisms": "SCRAM-SHA-512",
+        "ssl.client.auth": "required",
+    }
+    config, told = load(None, words)
+    assert told == [] and of_listener(config, "SSL").client_auth == "none"
+    own, _ = load(None, words | {"listener.name.ssl.ssl.client.auth": "required"})
+    assert of_listener(own, "SSL").client_auth == "required"
 
 
 # Nodes -------------------------------------------------------------------------------------------
@@ -154,7 +163,7 @@ def test_words_of_one_listener_are_declared_by_those_of_all():
     assert setting_of("listener.name.x.num.partitions") is None
     assert setting_of("listener.name.x.ssl.nonsense") is None
     assert is_tls("listener.name.x.penstock.ssl.key.location") and is_tls("ssl.key.password")
-    assert not is_tls("listener.name.x.sasl.jaas.config") and not is_tls("log.dirs")
+    assert not is_tls("listener.name.x.plain.sasl.jaas.config") and not is_tls("log.dirs")
 
 
 def test_a_wrong_value_of_one_listener_is_refused_with_its_line():
@@ -177,7 +186,7 @@ def test_a_secret_is_in_no_remark():
         ("listener.name.nope.ssl.client.auth", "there is no listener NOPE, only PLAINTEXT, SSL"),
         ("listener.name.plaintext.ssl.client.auth", "PLAINTEXT stands for PLAINTEXT, and does not"),
         ("listener.name.ssl.ssl.protocol", "ssl.enabled.protocols"),
-        ("listener.name.ssl.num.partitions", "only settings of TLS"),
+        ("listener.name.ssl.num.partitions", "only TLS and logins can be set"),
     ],
 )
 def test_what_has_no_effect_is_warned_about(key, words):
@@ -217,7 +226,5 @@ def test_a_copy_that_is_renewed_leaves_the_original():
 def test_listeners_that_are_opened_later_may_speak_tls():
     config, _ = load(None, {"listeners": "PLAINTEXT://:9092"})
     kept_listeners.check(config, {}, {"listeners": "PLAINTEXT://:9092,SSL://:9093"})
-    with pytest.raises(ConfigError, match="SASL is not served"):
-        kept_listeners.check(config, {}, {"listeners": "PLAINTEXT://:9092,SASL_SSL://:9093"})
     over = config.over({"listener.name.ssl.ssl.client.auth": "required"})
     assert over.entry("listener.name.ssl.ssl.client.auth").source == DYNAMIC

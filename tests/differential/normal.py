@@ -11,6 +11,7 @@ NAMES = (
     "name", "topic", "topic_name", "config_name", "group_id", "transactional_id", "member_id",
     "resource_name", "feature", "log_dir", "key", "api_key", "node_id", "broker_id", "replica_id",
     "partition_index", "partition", "partition_id", "index", "entity_type", "topic_id", "entity",
+    "user", "mechanism",
 )  # fmt: skip
 """Fields that name the element of a list, the first one that is there; an answer's empty or null
 name counts as missing."""

@@ -165,7 +165,7 @@ def test_who_does_not_get_through_is_prepared_again_in_the_next_turn_only(monkey
     transport = SimpleNamespace(sock=None, stays=False)
     one = SimpleNamespace(
         habits=habits, framing=framing, transport=transport, address="", listener=0,
-        software=None, client_id=None, pause_until_ns=0, principal=ANONYMOUS,
+        software=None, client_id=None, pause_until_ns=0, principal=ANONYMOUS, session=None,
     )  # fmt: skip
     tried = []
     monkeypatch.setattr(handing, "send", lambda *given: tried.append(given))

@@ -25,6 +25,7 @@ class World:
         self.renewed = []  # whether routes, for each time
         renew = lambda routes: self.renewed.append(routes)  # noqa: E731
         self.host = SimpleNamespace(now_ns=7, left={}, renew=renew, node_id=1)
+        self.host.logins = SimpleNamespace(follow_changes=lambda _: None)
         self.following = Following(
             SimpleNamespace(
                 config=BrokerConfig(),

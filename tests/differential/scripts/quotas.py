@@ -1,4 +1,4 @@
-"""DescribeClientQuotas and AlterClientQuotas; DescribeUserScramCredentials."""
+"""DescribeClientQuotas and AlterClientQuotas; credentials of SCRAM."""
 
 from tests.differential.registry import script
 
@@ -101,3 +101,56 @@ def describe_user_scram_credentials(s):
     s.ask("unknown", users=[{"name": s.name("user")}])
     s.ask("twice", users=[{"name": s.name("user")}, {"name": s.name("user")}])
     s.ask("empty name", users=[{"name": ""}])
+
+
+@script("AlterUserScramCredentials")
+def alter_user_scram_credentials(s):
+    one, other, third = s.name("one"), s.name("other"), s.name("third")
+
+    def put(name, mechanism=1, iterations=4096):
+        return {
+            "name": name, "mechanism": mechanism, "iterations": iterations, "salt": b"salt",
+            "salted_password": b"p" * 32,
+        }  # fmt: skip
+
+    def gone(name, mechanism=1):
+        return {"name": name, "mechanism": mechanism}
+
+    there = {}
+
+    def ask(step, deletions=(), upsertions=(), **then):
+        there.update(then)
+        s.ask(step, deletions=list(deletions), upsertions=list(upsertions))
+        names = {"one": one, "other": other, "third": third}
+        wanted = {names[name]: found for name, found in there.items()}
+        s.ask_until(
+            f"{step}: then",
+            lambda told: all(
+                sorted(info["mechanism"] for info in row["credential_infos"])
+                == wanted.get(row["user"], [])
+                for row in told["results"]
+            ),
+            "DescribeUserScramCredentials",
+            users=[{"name": name} for name in names.values()],
+        )
+
+    ask("nothing")
+    ask("one", upsertions=[put(one)], one=[1])
+    ask("again, more iterations", upsertions=[put(one, iterations=16384)])
+    ask("by the other mechanism", upsertions=[put(one, 2)], one=[1, 2])
+    ask("one user, both mechanisms", upsertions=[put(other), put(other, 2)])
+    ask("twice the same", upsertions=[put(third), put(third)])
+    ask("deleted and put", [gone(one)], [put(one)])
+    ask("deleted twice", [gone(one), gone(one, 2)])
+    ask("too few", upsertions=[put(third, iterations=4095)])
+    ask("too many", upsertions=[put(third, iterations=16385)])
+    ask("negative", upsertions=[put(third, iterations=-1)])
+    ask("unknown mechanisms", [gone(third, 0)], [put(other, 3), put(one, -1)])
+    ask("empty name", [gone("")], [put(third)], third=[1])
+    ask("deleted", [gone(third)], third=[])
+    ask("empty name put", upsertions=[put("")])
+    ask("what is not there", [gone(other, 2), gone(s.name("nobody"))])
+    ask("wrong, then right", [gone(s.name("nobody"))], [put(other)], other=[1])
+    s.ask("described twice", "DescribeUserScramCredentials", users=[{"name": one}] * 2)
+    ask("tidy", [gone(one)], one=[2])
+    ask("tidy more", [gone(one, 2), gone(other)], one=[], other=[])

@@ -1,0 +1,118 @@
+"""Logins that a listener asks for: its mechanisms, its static users, how long a login holds.
+
+The settings are `sasl.enabled.mechanisms` and `connections.max.reauth.ms`, each also of one
+listener, and `listener.name.NAME.MECHANISM.sasl.jaas.config`. Called by the checks of settings and
+by network processes.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from appliance.authentication import jaas
+from appliance.authentication.mechanisms import ABSENT, PLAIN, SERVED
+from appliance.base.errors import ConfigError
+from appliance.config.broker import BrokerConfig
+from appliance.config.listener_settings import key_of, mechanism_of, split
+
+SASL_PLAINTEXT: Final = "SASL_PLAINTEXT"
+SASL_SSL: Final = "SASL_SSL"
+PROTOCOLS: Final = (SASL_PLAINTEXT, SASL_SSL)
+"""Protocols whose clients log in."""
+MECHANISMS: Final = "sasl.enabled.mechanisms"
+JAAS: Final = "sasl.jaas.config"
+REAUTH: Final = "connections.max.reauth.ms"
+DELAY: Final = "connection.failed.authentication.delay.ms"
+LONGEST_MESSAGE: Final = "sasl.server.max.receive.size"
+_MODULES: Final = {PLAIN: jaas.PLAIN_MODULE}
+
+
+@dataclass(slots=True, frozen=True)
+class Logins:
+    """Logins of one listener. mechanisms: that it offers, in the order of the setting. users:
+    static ones of PLAIN by name with their passwords, None: those of the metadata. lifetimes: how
+    long a login by a mechanism holds, in ms; none there: for ever. longest: bytes of a message."""
+
+    mechanisms: tuple[str, ...]
+    users: Mapping[str, str] | None = field(repr=False)
+    lifetimes: Mapping[str, int]
+    longest: int
+
+
+def of_listener(config: BrokerConfig, listener: str) -> Logins | None:
+    """The logins of a listener, None where clients need none. Raises ConfigError."""
+    if config.protocols().get(listener) not in PROTOCOLS:
+        return None
+    key = config.key_for(listener, MECHANISMS)
+    mechanisms = tuple(dict.fromkeys(config.list(key)))
+    for one in mechanisms:
+        if one not in SERVED:
+            why = ABSENT.get(one, "it is not known")
+            default = "" if config.entry(key) else ", the default"
+            raise ConfigError(
+                f"{key}={one}{default}: {why}; {listener} can offer {', '.join(SERVED)}, for"
+                f" example {MECHANISMS}=SCRAM-SHA-512"
+            )
+    if not mechanisms:
+        raise ConfigError(f"{key}: {listener} needs a mechanism: {', '.join(SERVED)}")
+    users = None
+    for one in mechanisms:
+        login = _login(config, listener, one)
+        if one == PLAIN and login is not None:
+            users = login.users() or None
+    lifetimes = {one: _lifetime(config, listener, one) for one in mechanisms}
+    return Logins(
+        mechanisms,
+        users,
+        {one: ms for one, ms in lifetimes.items() if ms > 0},
+        config.int(config.key_for(listener, LONGEST_MESSAGE)),
+    )
+
+
+def check(config: BrokerConfig) -> Iterator[str]:
+    """Warnings. Raises ConfigError where a listener cannot have the logins that are set."""
+    for one in config.opened():
+        found = of_listener(config, one.name)
+        if found is not None and found.users is None and PLAIN in found.mechanisms:
+            key = key_of(one.name, f"{PLAIN.lower()}.{JAAS}")
+            yield (
+                f'{key} names no users (user_NAME="PASSWORD"): {one.name} checks passwords of PLAIN'
+                " against the SCRAM credentials of users"
+            )
+
+
+def concerns_logins(key: str) -> bool:
+    """True if the key is a setting of logins, of all listeners or of one."""
+    parts = split(key)
+    base = key if parts is None else mechanism_of(parts[1])[1]
+    return base in (MECHANISMS, JAAS, REAUTH, DELAY, LONGEST_MESSAGE)
+
+
+def remark(listener: str, base: str, protocol: str | None, config: BrokerConfig) -> str:
+    """Why a setting of logins of that listener has no effect; "" when it has."""
+    mechanism, _ = mechanism_of(base)
+    if protocol not in PROTOCOLS:
+        return f"{listener} stands for {protocol}, and nobody logs in there"
+    if mechanism and mechanism.upper() not in config.list(config.key_for(listener, MECHANISMS)):
+        return f"{listener} does not offer {mechanism.upper()}: {MECHANISMS}"
+    return ""
+
+
+def _login(config: BrokerConfig, listener: str, mechanism: str) -> jaas.JaasEntry | None:
+    key = key_of(listener, f"{mechanism.lower()}.{JAAS}")
+    text = config.get(key) if config.entry(key) is not None else None
+    if not text:
+        return None
+    try:
+        login = jaas.parse(str(text))
+    except ConfigError as problem:
+        raise ConfigError(f"{key}: {problem}") from None
+    module = _MODULES.get(mechanism, jaas.SCRAM_MODULE)
+    if login.module != module:
+        raise ConfigError(f"{key}: the login module of {mechanism} is {module}")
+    return login
+
+
+def _lifetime(config: BrokerConfig, listener: str, mechanism: str) -> int:
+    own = key_of(listener, f"{mechanism.lower()}.{REAUTH}")
+    return config.int(own if config.entry(own) is not None else config.key_for(listener, REAUTH))

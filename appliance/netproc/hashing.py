@@ -1,0 +1,67 @@
+"""Passwords are hashed here: milliseconds each, in one thread beside the loop.
+
+hashlib gives the interpreter's lock away meanwhile, and the thread has a lower priority than the
+loop, so that logins make nobody wait who has logged in. It begins with the first password. Called
+by `logins.py`.
+"""
+
+import contextlib
+import os
+import select
+import threading
+from collections import deque
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Final
+
+from appliance.shell.loop import Loop
+
+MOST: Final = 1024
+"""Passwords that may wait: some seconds of work."""
+_NICE: Final = 5
+
+Job = tuple[Callable[[], bool], Callable[[bool], None]]
+
+
+class Hashing:
+    """Its thread ends with the process."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+        self._jobs: SimpleQueue[Job] = SimpleQueue()
+        self._done: deque[tuple[Callable[[bool], None], bool]] = deque()
+        self._waiting = 0
+        self._bell = -1
+
+    def ask_thread(self, work: Callable[[], bool], then: Callable[[bool], None]) -> bool:
+        """Calls `then` by the loop with the result of `work`; False: too many wait."""
+        if self._waiting >= MOST:
+            return False
+        if self._bell < 0:
+            self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+            self._loop.register(self._bell, select.EPOLLIN, self)
+            threading.Thread(target=self._run, name="hashing", daemon=True).start()
+        self._waiting += 1
+        self._jobs.put((work, then))
+        return True
+
+    def ready(self, mask: int) -> None:
+        """The loop says that something is done."""
+        with contextlib.suppress(BlockingIOError):
+            os.eventfd_read(self._bell)
+        while self._done:
+            then, said = self._done.popleft()
+            self._waiting -= 1
+            then(said)
+
+    def _run(self) -> None:
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
+        while True:
+            work, then = self._jobs.get()
+            try:
+                said = work()
+            except Exception:  # nobody is let in by a mistake of ours
+                said = False
+            self._done.append((then, said))
+            os.eventfd_write(self._bell, 1)

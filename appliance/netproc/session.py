@@ -1,0 +1,69 @@
+"""How far one connection has come with saying who it is, on a listener that asks for a login.
+
+Invariant: who is not `KNOWN` is served nothing but what a login takes. Changed by
+`logins.py` alone.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Any, Final
+
+from appliance.base.compiled import mypyc_attr
+
+FIRST: Final = 0
+"""ApiVersions or SaslHandshake may come."""
+GREETING: Final = 1
+"""SaslHandshake must come."""
+TOKENS: Final = 2
+"""Messages of its mechanism come."""
+KNOWN: Final = 3
+"""Its principal is proved."""
+
+DEADLINE_NS: Final = 10_000_000_000
+"""A login takes no longer, its first byte included."""
+
+
+class LoginSession:
+    """stage: one of the above. listener: its number. deadline_ns: until when it must be known.
+    mechanism: that it chose. raw: its messages come without Kafka's headers (SaslHandshake 0).
+    server: the mechanism's side of ours, between two messages. user: that it wants to be.
+    expires_ns: when it must have logged in again, 0: never. again: it logs in again, and must stay
+    who it is; unlike: by another mechanism. began_ns: when it did so last."""
+
+    __slots__ = (
+        "again", "began_ns", "deadline_ns", "expires_ns", "listener", "mechanism", "raw", "server",
+        "stage", "unlike", "user",
+    )  # fmt: skip
+
+    def __init__(self, listener: int, now_ns: int) -> None:
+        self.stage = FIRST
+        self.listener = listener
+        self.deadline_ns = now_ns + DEADLINE_NS
+        self.mechanism = self.user = ""
+        self.raw = self.again = self.unlike = False
+        self.server: Any = None
+        self.expires_ns = self.began_ns = 0
+
+    @property
+    def is_bare(self) -> bool:
+        """True if the next frame is a message of the mechanism without Kafka's header."""
+        return self.raw and self.stage == TOKENS
+
+    @property
+    def known(self) -> bool:
+        """It may be served."""
+        return self.stage == KNOWN
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Doorkeeper(ABC):
+    """Knows which listeners ask for a login."""
+
+    @abstractmethod
+    def session(self, listener: int, now_ns: int) -> LoginSession | None:
+        """For a new connection there; None: it needs none."""
+        ...
+
+    @abstractmethod
+    def longest(self, session: LoginSession) -> int:
+        """Bytes of the longest request before the login."""
+        ...
