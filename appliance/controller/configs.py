@@ -11,7 +11,7 @@ from typing import Final
 
 from appliance.base import errors
 from appliance.base.errors import ConfigError, PeerError
-from appliance.config import kept_listeners
+from appliance.config import kept_listeners, logins
 from appliance.config.broker import BrokerConfig
 from appliance.config.listener_settings import is_tls, split
 from appliance.config.setting import LIST, shown
@@ -300,17 +300,22 @@ def _check_listeners(situation: Situation, resource: Resource, new: Mapping[str,
 def _check_shown(
     situation: Situation, resource: Resource, new: Mapping[str, str], touched: Collection[str]
 ) -> None:
-    """Certificates are loaded before they are promised. Another node looks itself."""
+    """Checks logins, and loads certificates, before either is promised. Another node looks
+    itself."""
     if resource.name != str(situation.node_id):
         return
-    told = [key for key in touched if is_tls(key) or key in kept_listeners.KEYS]
-    if not told:
+    shown = [key for key in touched if is_tls(key) or key in kept_listeners.KEYS]
+    asks = any(key in kept_listeners.KEYS or logins.concerns_logins(key) for key in touched)
+    if not shown and not asks:
         return
-    parts = [split(key) for key in told]
+    parts = [split(key) for key in shown]
     only = {one[0] for one in parts if one is not None} if all(parts) else None
     config = effective.broker_config(situation.image, situation.config, new)
     try:
-        situation.showing(config, only)
+        if asks:
+            list(logins.check(config))
+        if shown:
+            situation.showing(config, only)
     except ConfigError as cause:
         raise PeerError(errors.INVALID_REQUEST, str(cause)) from cause
 

@@ -21,7 +21,6 @@ from appliance.netproc.habits import Habits
 from appliance.netproc.pace import FramePace
 from appliance.netproc.receivers import RequestReceiver
 from appliance.netproc.sending import COLD, FULL, SHARE, Sending
-from appliance.netproc.session import DEADLINE_NS, LoginSession
 from appliance.netproc.states import (
     AUTHENTICATING,
     CHECKING,
@@ -107,8 +106,9 @@ class Connection:
         self.rights: Rights | None = None
         share = shared.limits.share(address)
         self.framing = Framing(shared.admission, shared.memory, shared.frame_limit, share)
-        self.session: LoginSession | None = None
-        self._expect_login()
+        keeper = shared.doorkeeper
+        self.session = None if keeper is None else keeper.session(listener, shared.now_ns)
+        self._bound()
         self.sending = Sending(shared.page_cache, shared.counts)
         self.habits = Habits(address)
         self.account = Account()
@@ -283,19 +283,9 @@ class Connection:
 
     # Its login ------------------------------------------------------------------------------------
 
-    def _expect_login(self) -> None:
-        """It is new: what its listener asks for."""
-        doorkeeper = self._shared.doorkeeper
-        if doorkeeper is not None:
-            self.session = doorkeeper.session(self.listener, self._shared.now_ns)
-            self._bound()
-
     def _bound(self) -> None:
         """As long as its requests may be now."""
-        shared, session, limit = self._shared, self.session, self._shared.frame_limit
-        if session is not None and not session.known and shared.doorkeeper is not None:
-            limit = min(limit, shared.doorkeeper.longest(session))
-        self.framing.bound(limit)
+        self.framing.bound(self._shared.request_limit(self.session))
 
     def hold_login(self) -> None:
         """Reads nothing while a login is decided, or its refusal is held back."""
@@ -303,8 +293,7 @@ class Connection:
         self._watch()
 
     def end_login(self, known: bool) -> None:
-        """Goes on behind an answer to a login. known: it may be served,
-        else its mechanism wants more."""
+        """Goes on behind an answer. known: it may be served, else its mechanism wants more."""
         waited = self.state == CHECKING
         if known or waited:
             self.state = move(self.state, states.KNOWN if known else states.UNDECIDED)
@@ -313,9 +302,8 @@ class Connection:
             self._take()
             self._watch()
 
-    def ask_again(self, session: LoginSession) -> None:
+    def ask_again(self) -> None:
         """It has to log in anew before its next request."""
-        session.deadline_ns = self._shared.now_ns + DEADLINE_NS
         self.state = move(self.state, states.AGAIN)
         self._bound()
 
@@ -476,10 +464,9 @@ class Connection:
     def _refuse(self, refused: FrameRefused) -> None:
         who = sniff.what(refused.head)
         if who is None:
-            most, key = self._shared.frame_limit, "socket.request.max.bytes"
-            if self.session is not None and not self.session.known:
-                most, key = self.framing.limit, "sasl.server.max.receive.size"
-            who = f"{refused}; 8 to {most} are taken ({key})"
+            stranger = self.session is not None and not self.session.known
+            key = "sasl.server.max.receive.size" if stranger else "socket.request.max.bytes"
+            who = f"{refused}; 8 to {self.framing.limit} are taken ({key})"
         if sniff.is_http(refused.head):
             with contextlib.suppress(OSError):
                 self.transport.send([sniff.HTTP_ANSWER], False)

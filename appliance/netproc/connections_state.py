@@ -11,7 +11,7 @@ from appliance.netproc.limits import ConnectionLimits
 from appliance.netproc.page_cache import PageCache
 from appliance.netproc.receivers import HandoverTarget
 from appliance.netproc.sealing import Sealing
-from appliance.netproc.session import Doorkeeper
+from appliance.netproc.session import Doorkeeper, LoginSession
 from appliance.netproc.stopwatch import Stopwatch
 from appliance.ring.arena import Arena
 from appliance.ring.client_table import ClientRows
@@ -74,6 +74,12 @@ class ConnectionsState(Generic[C]):
         self.sealing: Sealing | None = None
         self.doorkeeper: Doorkeeper | None = None
         self.handshakes = 0  # rounds of them in this turn
+
+    def request_limit(self, session: LoginSession | None) -> int:
+        """Bytes of the longest request of a connection with that session now."""
+        if session is None or session.known or self.doorkeeper is None:
+            return self.frame_limit
+        return min(self.frame_limit, self.doorkeeper.longest(session))
 
     def leave_line(self, connection: C) -> None:
         """It waits for memory no more."""

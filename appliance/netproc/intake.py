@@ -96,7 +96,10 @@ class Intake(RequestReceiver[Connection]):
         if role & ~connection.habits.roles:
             connection.habits.learn(role, client_id)
         try:
-            is_long = end - body >= LONG and not handler.keeps_body
+            # Of a stranger only small requests are read, which are decoded at once.
+            is_long = (
+                end - body >= LONG and not handler.keeps_body and (session is None or session.known)
+            )
             (self._long.begin_long if is_long else handler.begin)(host, x)
         except MalformedRequest as problem:
             self._end_malformed(connection, x, problem)

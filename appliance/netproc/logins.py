@@ -34,7 +34,15 @@ from appliance.netproc.connections_state import ConnectionsState
 from appliance.netproc.exchanges import NO_NUMBER, Exchanges
 from appliance.netproc.framing import SMALLEST_FRAME
 from appliance.netproc.hashing import Hashing
-from appliance.netproc.session import FIRST, GREETING, KNOWN, TOKENS, Doorkeeper, LoginSession
+from appliance.netproc.session import (
+    DEADLINE_NS,
+    FIRST,
+    GREETING,
+    KNOWN,
+    TOKENS,
+    Doorkeeper,
+    LoginSession,
+)
 from appliance.ring.counters import API_KEYS
 from appliance.shell.log import NOTICE, WARNING
 from appliance.wire.kraft_records import UserScramCredentialRecord
@@ -139,9 +147,10 @@ class LoginDesk(Doorkeeper):
         if not session.expires_ns or (session.began_ns and now_ns - session.began_ns < _AGAIN_NS):
             return  # the handler says that it is out of turn
         session.began_ns = now_ns
+        session.deadline_ns = now_ns + DEADLINE_NS
         session.again = True
         session.stage = GREETING
-        connection.ask_again(session)
+        connection.ask_again()
 
     def greet(self, x: Exchange, mechanism: str) -> tuple[int, tuple[str, ...]]:
         """Handler 17: error code and offered mechanisms."""

@@ -12,7 +12,6 @@ from typing import Final
 
 from appliance.base.clock import Clock
 from appliance.config.broker import BrokerConfig
-from appliance.config.tls_checks import PLAINTEXT
 from appliance.handlers import registry
 from appliance.handlers.exchange import Handler as Served
 from appliance.handlers.fetch_sessions import FetchSessions

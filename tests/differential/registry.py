@@ -19,7 +19,7 @@ APIS = {
     "CreatePartitions": 37, "DeleteGroups": 42, "ElectLeaders": 43, "IncrementalAlterConfigs": 44,
     "AlterPartitionReassignments": 45, "ListPartitionReassignments": 46, "OffsetDelete": 47,
     "DescribeClientQuotas": 48, "AlterClientQuotas": 49, "DescribeUserScramCredentials": 50,
-    "AlterUserScramCredentials": 51,
+    "AlterUserScramCredentials": 51, "SaslHandshake": 17, "SaslAuthenticate": 36,
     "DescribeQuorum": 55, "UpdateFeatures": 57, "DescribeCluster": 60, "DescribeProducers": 61,
     "UnregisterBroker": 64, "DescribeTransactions": 65, "ListTransactions": 66,
     "ConsumerGroupHeartbeat": 68, "ConsumerGroupDescribe": 69, "ListConfigResources": 74,

@@ -167,7 +167,38 @@ def wrongly(on: Session) -> None:
     on.run("kafka-configs --describe --entity-type users --entity-name anna")
 
 
+def of_users(on: Session) -> None:
+    """SCRAM credentials (KIP-554). One at a time: Kafka tells several in no order."""
+    on.run("kafka-configs --describe --entity-type users")
+    users = "--entity-type users --entity-name"
+    for user, change in (
+        ("anna", "SCRAM-SHA-256=[iterations=8192,password=secret]"),
+        ("anna", "SCRAM-SHA-256=[iterations=4097,password=other]"),
+        ("zoe", "SCRAM-SHA-256=[iterations=4095,password=secret]"),
+        ("zoe", "SCRAM-SHA-256=[iterations=16385,password=secret]"),
+        ("zoe", "SCRAM-SHA-1=[password=secret]"),
+        ("zoe", "SCRAM-SHA-256=[iterations=4096]"),
+        ("zoe", "SCRAM-SHA-256=[password=secret],producer_byte_rate=1024"),
+    ):
+        on.run(f"kafka-configs --alter {users} {user} --add-config {change}")
+    for user in ("anna", "zoe", "nobody"):
+        on.run(f"kafka-configs --describe {users} {user}")
+    on.run("kafka-configs --describe --entity-type users")
+    on.run("kafka-configs --describe --entity-type users --entity-default")
+    on.run(f"kafka-configs --alter {users} b,er=t --add-config SCRAM-SHA-512=[password=secret]")
+    on.run(f"kafka-configs --describe {users} b,er=t")
+    for user in ("anna", "anna", "nobody"):
+        on.run(f"kafka-configs --alter {users} {user} --delete-config SCRAM-SHA-256")
+    on.run(f"kafka-configs --alter {users} b,er=t --delete-config SCRAM-SHA-256,SCRAM-SHA-512")
+    on.run(f"kafka-configs --alter {users} b,er=t --delete-config SCRAM-SHA-512")
+    on.run(
+        "kafka-configs --alter --entity-type users --entity-default"
+        " --add-config SCRAM-SHA-256=[password=secret]"
+    )
+    on.run("kafka-configs --describe --entity-type users")
+
+
 SCRIPTS = (
     of_topics, of_brokers, of_loggers, of_clients, of_addresses, of_groups, of_client_metrics,
-    wrongly,
+    of_users, wrongly,
 )  # fmt: skip
