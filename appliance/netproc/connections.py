@@ -74,8 +74,21 @@ class Connections:
             self._shared.clients.software(one.row, *guest.software)
         one.habits.go_on(guest.roles, guest.client_id, guest.asked, guest.gone)
         one.framing.adopt(guest.received)
+        if one.session is not None and not self._take_login(one, guest):
+            return one
         self._shared.starving[one] = None  # the next turn looks at it
         return one
+
+    def _take_login(self, one: Connection, guest: Guest) -> bool:
+        """Who logged in to the process before, need not again; False: it had not, and is hung up
+        on, because it cannot know that it would have to."""
+        keeper, session = self._shared.doorkeeper, one.session
+        if guest.login is None or keeper is None or session is None:
+            one.close()
+            return False
+        keeper.go_on(session, *guest.login)
+        one.end_login(known=True)
+        return True
 
     def cannot_accept(self, door: Door, problem: OSError) -> None:
         """The system lacks descriptors or memory for one more: clients wait in the backlog."""

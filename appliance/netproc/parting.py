@@ -4,8 +4,8 @@ What was asked is answered first, fetches that wait for records with what there 
 connection goes to the supervisor (`shell/handing.py`), which gives it to the successor. Who was
 handed over is served by nobody meanwhile: so the end does not begin while a request waits for what
 may take long, other members of its group for example, unless that lasts for ever. Whose transport
-stays, because OpenSSL's state cannot be handed over, or who has logged in, is hung up on when it is
-answered, and connects again.
+stays, because OpenSSL's state cannot be handed over, is hung up on when it is answered, and
+connects again; so is who has not come to the end of a login.
 """
 
 import os
@@ -67,7 +67,8 @@ class Parting(HandoverTarget[Connection]):
         self._full = False
 
     def takes(self, connection: Connection) -> bool:
-        if connection.transport.stays or connection.session is not None:
+        session = connection.session
+        if connection.transport.stays or not (session is None or session.known):
             self.lost += 1  # its client connects again
             return True
         if self._full:
@@ -86,6 +87,7 @@ class Parting(HandoverTarget[Connection]):
             self.serves[connection.listener] if self.serves else "",
             self._protocol(connection.listener),
             (connection.principal.type, connection.principal.name),
+            None if session is None else (session.mechanism, session.expires_ns),
         )
         try:
             if not handing.send(self._over, guest):

@@ -25,20 +25,20 @@ DEADLINE_NS: Final = 10_000_000_000
 class LoginSession:
     """stage: one of the above. listener: its number. deadline_ns: until when it must be known.
     mechanism: that it chose. raw: its messages come without Kafka's headers (SaslHandshake 0).
-    server: the mechanism's side of ours, between two messages. user: that it wants to be.
+    server: the mechanism's side of ours, between two messages.
     expires_ns: when it must have logged in again, 0: never. again: it logs in again, and must stay
     who it is; unlike: by another mechanism. began_ns: when it did so last."""
 
     __slots__ = (
         "again", "began_ns", "deadline_ns", "expires_ns", "listener", "mechanism", "raw", "server",
-        "stage", "unlike", "user",
+        "stage", "unlike",
     )  # fmt: skip
 
     def __init__(self, listener: int, now_ns: int) -> None:
         self.stage = FIRST
         self.listener = listener
         self.deadline_ns = now_ns + DEADLINE_NS
-        self.mechanism = self.user = ""
+        self.mechanism = ""
         self.raw = self.again = self.unlike = False
         self.server: Any = None
         self.expires_ns = self.began_ns = 0
@@ -61,6 +61,11 @@ class Doorkeeper(ABC):
     @abstractmethod
     def session(self, listener: int, now_ns: int) -> LoginSession | None:
         """For a new connection there; None: it needs none."""
+        ...
+
+    @abstractmethod
+    def go_on(self, session: LoginSession, mechanism: str, expires_ns: int) -> None:
+        """It is that of a client which has logged in to another process."""
         ...
 
     @abstractmethod

@@ -19,11 +19,12 @@ PART: Final = signal.SIGUSR1
 """Asks a network process to end and to leave its connections to a successor."""
 LEAVE: Final = signal.SIGUSR2
 """The same at the end of the whole appliance: the successor is another appliance's."""
-FORMAT: Final = 2
+FORMAT: Final = 3
 """Raise it when something else is told of a guest than before, or it means something else: another
 version hangs up on those whom it would misunderstand."""
-_BEFORE: Final = 1
-"""The format that is understood, too: its guests were all anonymous and came by plaintext."""
+_BEFORE: Final = (1, 2)
+"""Formats that are understood, too: of 1 all guests were anonymous and came by plaintext, of 2 none
+had logged in."""
 _WORD: Final = b"guest"
 _NAME: Final = "penstock-guest"
 _DESCRIPTORS: Final = 2
@@ -36,7 +37,9 @@ class Guest:
     it is over a quota, by the monotonic clock; 0: it is not. roles, asked, gone: its habits.
     received: bytes that have arrived and are no part of an answered request. serves: APIs and
     versions that it was told to be served, "" where that cannot have changed. protocol: its
-    listener's (listener.security.protocol.map). principal: (type, name), proved by it."""
+    listener's (listener.security.protocol.map). principal: (type, name), proved by it. login: the
+    SASL mechanism that it did so by, and until when that holds, as of the monotonic clock in ns, 0:
+    for ever; None: it has not logged in."""
 
     sock: socket.socket
     address: str
@@ -51,6 +54,7 @@ class Guest:
     serves: str = ""
     protocol: str = "PLAINTEXT"
     principal: tuple[str, str] = ("User", "ANONYMOUS")
+    login: tuple[str, int] | None = None
 
     def close(self) -> None:
         """This process's hold of it; the client notices when nobody else has one."""
@@ -107,6 +111,7 @@ def _fields(guest: Guest) -> dict[str, Any]:
         "serves": guest.serves,
         "protocol": guest.protocol,
         "principal": guest.principal,
+        "login": guest.login,
     }
 
 
@@ -114,6 +119,8 @@ def _guest(sock: socket.socket, fields: dict[str, Any], received: bytes) -> Gues
     client_id, software = fields.pop("client_id"), fields.pop("software")
     if (principal := fields.pop("principal", None)) is not None:
         fields["principal"] = (principal[0], principal[1])
+    if (login := fields.pop("login", None)) is not None:
+        fields["login"] = (login[0], login[1])
     return Guest(
         sock,
         **fields,
@@ -143,7 +150,7 @@ def unpack(file: int, names: Sequence[str]) -> list[Guest]:
     with open(file, "rb") as whole:
         whole.seek(0)
         head = json.loads(whole.readline())
-        known = head in [{"format": one} for one in (_BEFORE, FORMAT)]
+        known = head in [{"format": one} for one in (*_BEFORE, FORMAT)]
         return [
             one
             for sock, fields, received in _packed(whole)

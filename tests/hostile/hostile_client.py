@@ -73,16 +73,21 @@ class Link:
 
     def ended(self):
         """Say that nothing more comes, read what is left; True once the broker closed its side."""
+        return self.rest() is not None
+
+    def rest(self):
+        """As `ended`: what was left, or None while the broker keeps its side open."""
         with contextlib.suppress(OSError):
             self.socket.shutdown(socket.SHUT_WR)
+        said = []
         try:
-            while self.socket.recv(1 << 20):
-                pass
+            while more := self.socket.recv(1 << 20):
+                said.append(more)
         except ConnectionError:
             pass
         except TimeoutError:
-            return False
-        return True
+            return None
+        return b"".join(said)
 
     def closed_by_peer(self):
         """True once the broker has closed, though we could still send. Answers are thrown away."""

@@ -13,6 +13,7 @@ import pytest
 from appliance.netproc.parting import covers, serves
 from appliance.shell import handing
 from appliance.shell.handing import Guest
+from benchmarks import requests
 from console.model.succession import restart
 from tests.broker_process import KAFKA, Broker
 from tests.console_process import typing
@@ -86,7 +87,7 @@ def pair():
 def guest(**changed):
     told = {"software": ("franz", "1.2"), "client_id": b"\xff\x00", "muted_until_ns": 7, "roles": 3}
     told |= {"asked": ["t"], "gone": ["u"], "serves": "0:3:13", "received": b"\n\x00half"}
-    told |= {"protocol": "SASL_PLAINTEXT", "principal": ("User", "ü")}
+    told |= {"protocol": "SASL_PLAINTEXT", "principal": ("User", "ü"), "login": ("PLAIN", 7)}
     return Guest(None, "10.0.0.7", 1, **told | changed)
 
 
@@ -123,7 +124,7 @@ def test_who_came_from_a_version_that_told_less_is_anonymous_and_plain(pair, mon
     with monkeypatch.context() as patch:
         patch.setattr(handing, "FORMAT", 1)
         fields = handing._fields
-        newer = ("protocol", "principal")
+        newer = ("protocol", "principal", "login")
         patch.setattr(
             handing,
             "_fields",
@@ -133,6 +134,55 @@ def test_who_came_from_a_version_that_told_less_is_anonymous_and_plain(pair, mon
     (found,) = handing.unpack(file, NAMES)
     with found.sock:
         assert (found.protocol, found.principal) == ("PLAINTEXT", ("User", "ANONYMOUS"))
+        assert found.login is None
+
+
+def test_of_the_version_before_nobody_had_logged_in(pair, monkeypatch):
+    fd, _ = pair
+    with monkeypatch.context() as patch:
+        patch.setattr(handing, "FORMAT", 2)
+        fields = handing._fields
+
+        def known_then(one):
+            told = fields(one)
+            del told["login"]
+            return told
+
+        patch.setattr(handing, "_fields", known_then)
+        file = handing.pack([(fd, guest(protocol="SSL"))], NAMES)
+    (found,) = handing.unpack(file, NAMES)
+    with found.sock:
+        assert (found.principal, found.login) == (("User", "ü"), None)
+
+
+@pytest.mark.parametrize("login", [None, ("SCRAM-SHA-512", 0), ("SCRAM-SHA-512", 1)])
+def test_a_login_goes_on_until_it_expires(tmp_path, login):
+    """Who has none where one is asked for is hung up on."""
+    words = {
+        "advertised.listeners": "PLAINTEXT://somewhere:9092",
+        "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT",
+        "sasl.enabled.mechanisms": "SCRAM-SHA-512",
+    }
+    world = World(tmp_path, words)
+    ours, theirs = socket.socketpair()
+    try:
+        ours.setblocking(False)
+        theirs.settimeout(10)
+        who = ("User", "alice")
+        world.server.adopt(
+            [Guest(ours, "10.0.0.7", 0, protocol="SASL_PLAINTEXT", principal=who, login=login)]
+        )
+        found = [one.principal for one in world.server.shared.open.values()]
+        assert found == ([] if login is None else [who])
+        if login is not None:
+            theirs.sendall(requests.metadata([]))
+            world.turn()
+            world.turn()
+        served = theirs.recv(1 << 16) != b""
+        assert served == (login is not None and login[1] == 0)
+    finally:
+        theirs.close()
+        world.close()
 
 
 @pytest.mark.parametrize(
