@@ -80,13 +80,13 @@ class Connections:
         return one
 
     def _take_login(self, one: Connection, guest: Guest) -> bool:
-        """Who logged in to the process before, need not again; False: it had not, and is hung up
-        on, because it cannot know that it would have to."""
+        """Go on with the login that the process before accepted. False: there was none, and the
+        connection is closed, because its client does not expect to log in."""
         keeper, session = self._shared.doorkeeper, one.session
         if guest.login is None or keeper is None or session is None:
             one.close()
             return False
-        keeper.go_on(session, *guest.login)
+        keeper.restore_login(session, *guest.login)
         one.end_login(known=True)
         return True
 

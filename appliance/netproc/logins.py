@@ -112,7 +112,7 @@ class LoginDesk(Doorkeeper):
     def session(self, listener: int, now_ns: int) -> LoginSession | None:
         return None if self._of(listener) is None else LoginSession(listener, now_ns)
 
-    def go_on(self, session: LoginSession, mechanism: str, expires_ns: int) -> None:
+    def restore_login(self, session: LoginSession, mechanism: str, expires_ns: int) -> None:
         session.stage, session.mechanism, session.expires_ns = KNOWN, mechanism, expires_ns
 
     def longest(self, session: LoginSession) -> int:

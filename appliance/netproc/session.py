@@ -1,6 +1,6 @@
-"""How far one connection has come with saying who it is, on a listener that asks for a login.
+"""The state of one connection's login, on a listener that asks for one.
 
-Invariant: who is not `KNOWN` is served nothing but what a login takes. Changed by
+Invariant: before `KNOWN` a connection is served nothing but what a login takes. Changed by
 `logins.py` alone.
 """
 
@@ -64,8 +64,8 @@ class Doorkeeper(ABC):
         ...
 
     @abstractmethod
-    def go_on(self, session: LoginSession, mechanism: str, expires_ns: int) -> None:
-        """It is that of a client which has logged in to another process."""
+    def restore_login(self, session: LoginSession, mechanism: str, expires_ns: int) -> None:
+        """Restore a login that another process accepted. expires_ns: as of `LoginSession`."""
         ...
 
     @abstractmethod
