@@ -206,7 +206,7 @@ def taken(tmp_path_factory):
     planned = penstock("import", source, "--data", folder / "data", "--dry-run")
     assert not (folder / "data").exists()
     assert "share.version=1" in planned.stderr
-    assert "SCRAM credentials are kept and not used" in planned.stderr
+    assert "SCRAM credentials are kept: their users" in planned.stderr
     said = penstock("import", source, "--data", folder / "data", "--yes", "-o", "json")
     assert digests(source) == was
     [row] = json.loads(said.stdout)
