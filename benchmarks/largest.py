@@ -18,8 +18,6 @@ from benchmarks import requests
 KNOWN: Final = "largest"
 """The topic with many partitions that requests name."""
 PRODUCE: Final = 0
-OFFSET_FETCH: Final = 9
-"""It is read by hand, and each of its partitions counts as an element."""
 NOT_ASKED: Final = frozenset({PRODUCE})
 """Produce is bounded by message.max.bytes and its records, not by elements."""
 _TRUE: Final = frozenset({"validate_only", "dry_run"})
@@ -61,7 +59,7 @@ def shapes(key: int, version: int, elements: int, size: int) -> Iterator[Shape]:
         within = _layout_at(layout, path)
         nested = _nested_arrays(within) if within else 0
         room = elements - (_nested_arrays(layout) - 1 - nested)  # what the others have
-        numbers = 1 if key == OFFSET_FETCH else _numbers(layout, path)
+        numbers = _numbers(layout, path)
         count = room // (1 + nested) if within else room * numbers
         for known in (False, True):
             if known and key in _CHANGES:
@@ -95,8 +93,9 @@ def _layout_at(layout: Layout, path: tuple[str, ...]) -> Layout | None:
 
 
 def _numbers(layout: Layout, path: tuple[str, ...]) -> int:
-    """Plain numbers of which four count as one element."""
-    return 4 if _field_at(layout, path).kind.startswith(("int", "uint")) else 1
+    """Plain numbers of which so many count as one element."""
+    field = _field_at(layout, path)
+    return 4 if field.kind.startswith(("int", "uint")) and "partition" not in field.name else 1
 
 
 def _nested_arrays(layout: Layout) -> int:

@@ -143,7 +143,7 @@ _OWN = (
     Setting("penstock.io.processes", INT, 0, "I/O processes; 0 is one for every two CPUs, at most 4.", low=0, high=64),
     Setting("penstock.arena.bytes", LONG, 268_435_456, "Shared memory for requests of one network process, in bytes; taken only as it is used.", low=4_194_304),
     Setting("penstock.partitions.max", INT, 16_384, "Partitions that there may be; of several nodes, replicas that there may be on this one (a multiple of 2).", low=2, high=1_048_576),
-    Setting("penstock.request.max.elements", INT, 32_768, "Elements of arrays that one request of a client may have (topics, partitions, groups, …; four plain numbers count as one): twice as many as there may be partitions by default. A request with more is refused, and its connection is closed.", low=1024, high=1_048_576),
+    Setting("penstock.request.max.elements", INT, 32_768, "Elements of arrays that one request of a client may have (topics, partitions, groups, …; of other plain numbers four count as one): twice as many as there may be partitions by default. A request with more is refused, and its connection is closed.", low=1024, high=1_048_576),
     Setting("penstock.request.max.bytes", INT, 16_777_216, "Bytes of one request of a client other than Produce. A longer one is refused, and its connection is closed.", low=65_536),
     Setting("penstock.spin.us", INT, 50, "How long a busy process looks for work before it sleeps, in µs; 0 never.", low=0, high=1000),
     Setting("penstock.control.max.requests", INT, 64, "Administrative requests that one network process passes on before one of them is answered; the others wait for their turn.", low=1, high=1024),

@@ -19,7 +19,7 @@ from appliance.metadata.image import MetadataImage
 
 SHARE: Final = 2
 
-_SEVERAL_SINCE: Final = 4
+SEVERAL_SINCE: Final = 4
 _NEEDS: Final = {GROUPS.KEY_TYPE: DESCRIBE_GROUP, TRANSACTIONS.KEY_TYPE: DESCRIBE_TRANSACTION}
 
 
@@ -46,7 +46,21 @@ def find(
     living: Callable[[int], Node | None],
     rights: Rights,
 ) -> tuple[dict[str, Any], str | None]:
-    """(the answer's values, the internal topic that has to be created first, or None).
+    """(the answer's values, the internal topic that has to be created first, or None): all keys at
+    once, see `finder`."""
+    told, missing = finder(request, image, living, rights)
+    if version < SEVERAL_SINCE:
+        values = told(request.key)
+        text = TEXTS.get(values["error_code"]) or values["error_message"] or "NONE"
+        return {"throttle_time": 0, **values, "error_message": text}, missing
+    rows = [told(key) for key in request.coordinator_keys]
+    return {"throttle_time": 0, "coordinators": rows}, missing
+
+
+def finder(
+    request: Any, image: MetadataImage, living: Callable[[int], Node | None], rights: Rights
+) -> tuple[Callable[[str], dict[str, Any]], str | None]:
+    """(what tells who coordinates a key, the internal topic to create first, or None).
 
     living: a broker that the client can go to, by its id. While the topic is missing, or nobody
     such leads, the answer is COORDINATOR_NOT_AVAILABLE, upon which clients ask again. Share groups,
@@ -70,6 +84,7 @@ def find(
                 why, text = errors.COORDINATOR_NOT_AVAILABLE, _NO_LEADER
         node = found or _NOBODY
         return {
+            "key": key,
             "node_id": node.node_id,
             "host": node.host,
             "port": node.port,
@@ -77,12 +92,7 @@ def find(
             "error_message": text,
         }
 
-    if version < _SEVERAL_SINCE:
-        values = told(request.key)
-        text = TEXTS.get(values["error_code"]) or values["error_message"] or "NONE"
-        return {"throttle_time": 0, **values, "error_message": text}, missing
-    rows = [{"key": key, **told(key)} for key in request.coordinator_keys]
-    return {"throttle_time": 0, "coordinators": rows}, missing
+    return told, missing
 
 
 def _leader(image: MetadataImage, kind: Kind, key: str) -> int:

@@ -394,8 +394,8 @@ class Host(ABC):
         ...
 
     @abstractmethod
-    def failed(self, x: Exchange, code: int) -> None:
-        """The answer tells of this error: it is counted, once for each partition, group, … ."""
+    def failed(self, x: Exchange, code: int, times: int = 1) -> None:
+        """The answer tells of this error so many times: once for each partition, group, … ."""
         ...
 
     @abstractmethod

@@ -7,19 +7,22 @@ partition that is asked the same twice is asked once, and answered as often as i
 Kafka does. Many partitions are asked and answered in several turns.
 """
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from appliance.authorization.needs import Need
 from appliance.base import errors
-from appliance.handlers.exchange import Exchange, Host, Steps
+from appliance.handlers.exchange import Exchange, Host, Piece, Steps
 from appliance.metadata.parts import PartitionImage
 from appliance.ring.messages import Message
 from appliance.wire import error_codes, messages
 from appliance.wire.plain import encode
+from appliance.wire.plain_sliced import encode_in_slices
 
 Values = dict[str, Any]
+T = TypeVar("T")
 
 MANY: Final = 256
 """Rows that are looked at between two stops of `Host.work`, some hundred µs."""
@@ -49,7 +52,7 @@ class Gathering:
     failed: Callable[[Asked, int], Values]  # the answer for an error code
     answered: Callable[[Asked, Message], Values]  # the answer for a completion
     topic_field: str
-    reply: Callable[[Host, Exchange, Values], None] | None = None  # another one than `reply`
+    reply: Callable[[Host, Exchange, Values, int], None] | None = None  # another than ours
     anywhere: bool = False
     doubles: list[tuple[Asked, Asked]] = field(default_factory=list)  # each with the first one
     finishing: bool = False  # the answer is being made, over several turns
@@ -61,6 +64,29 @@ def decode(host: Host, x: Exchange) -> Any:
         request, x.decoded = x.decoded, None
         return request
     return messages.decode_request(x.handler.key, x.version, host.memory[x.position : x.end])
+
+
+def reply_in_turns(host: Host, x: Exchange, values: Values, count: int) -> None:
+    """As `reply`, over several turns where the response has many rows. count: of them."""
+    if count <= MANY:
+        reply(host, x, values)
+        return
+    made: list[Piece] = []
+    codes: Counter[int] = Counter()
+
+    def finish_made() -> None:
+        for code, times in codes.items():
+            host.failed(x, code, times)
+        host.finish(x, made)
+
+    host.work(x, _encode(x, values, made, codes), finish_made)
+
+
+def _encode(x: Exchange, values: Values, made: list[Piece], codes: "Counter[int]") -> Steps:
+    key, version = x.handler.key, x.version
+    codes.update(error_codes.told(key, version, values))
+    yield
+    made.append((yield from encode_in_slices(key, version, values)))
 
 
 def reply(host: Host, x: Exchange, values: Values) -> None:
@@ -80,6 +106,14 @@ def in_turns(host: Host, x: Exchange, count: int, steps: Steps, then: Callable[[
         for _ in steps:
             pass
         then()
+
+
+def rows_of(things: Iterable[T], do: Callable[[T], object]) -> Steps:
+    """Does this with each of them, with a stop after MANY."""
+    for number, one in enumerate(things, 1):
+        do(one)
+        if number % MANY == 0:
+            yield
 
 
 def partition_of(host: Host, topic: bytes, partition: int, by_id: bool) -> PartitionImage | None:
@@ -203,5 +237,5 @@ def _finish(host: Host, x: Exchange) -> None:
         {gathering.topic_field: topic, "partitions": [asked.answer for asked in rows]}
         for topic, rows in gathering.topics
     ]
-    tell = gathering.reply or reply
-    tell(host, x, {"throttle_time": 0, "topics": topics})
+    tell = gathering.reply or reply_in_turns
+    tell(host, x, {"throttle_time": 0, "topics": topics}, len(gathering.flat))

@@ -88,7 +88,7 @@ def _finish(host: Host, x: Exchange) -> None:
         count = sum(1 + len(image.partitions) for image in images)
     else:
         steps, count = _named(host, x, request.topics, rights, view), len(request.topics)
-    gather.in_turns(host, x, count, steps, lambda: _answer(host, x, view))
+    gather.in_turns(host, x, count, steps, lambda: _answer(host, x, view, count))
 
 
 def _all(
@@ -107,11 +107,12 @@ def _all(
 def _named(
     host: Host, x: Exchange, asked: Collection[Any], rights: Rights | None, view: describe.View
 ) -> Steps:
-    """A topic that is named twice is answered once."""
+    """A topic that is named twice is answered once, with whatever ids its name comes."""
     rows, seen = 0, set()
     for item in asked:
-        if item not in seen:
-            seen.add(item)
+        key = item.name if item.name is not None else item.topic_id
+        if key not in seen:
+            seen.add(key)
             topic = _asked(host, x, item, rights, view)
             x.state.topics.append(topic)
             rows += len(topic["partitions"])
@@ -121,7 +122,7 @@ def _named(
             yield
 
 
-def _answer(host: Host, x: Exchange, view: describe.View) -> None:
+def _answer(host: Host, x: Exchange, view: describe.View, count: int) -> None:
     request, topics = x.state.request, x.state.topics
     for topic in topics if x.version == 0 else ():
         topic["partitions"] = [view.leave_out(one) for one in topic["partitions"]]
@@ -137,7 +138,10 @@ def _answer(host: Host, x: Exchange, view: describe.View) -> None:
         else describe.NOT_ASKED_FOR,
         "error_code": errors.NONE,
     }
-    gather.reply(host, x, values)
+    if count > gather.MANY or (len(topics) == 1 and len(topics[0]["partitions"]) > gather.MANY):
+        gather.reply_in_turns(host, x, values, gather.MANY + 1)
+    else:
+        gather.reply(host, x, values)
 
 
 def _names_ids(request: Any) -> bool:

@@ -5,7 +5,10 @@ first one to ask has the coordinator's topic created, and is answered when it ex
 clients need no second round.
 """
 
-from appliance.coordinators.find import Node, find
+from functools import cache
+from typing import Any
+
+from appliance.coordinators.find import SEVERAL_SINCE, Node, find, finder
 from appliance.handlers import gather, nodes
 from appliance.handlers.exchange import Exchange, Handler, Host
 from appliance.ring.messages import Message
@@ -26,11 +29,19 @@ def _answer(host: Host, x: Exchange, may_wait: bool) -> None:
         where = nodes.living(host, x, node_id)
         return None if where is None else Node(*where[:3])
 
-    values, missing = find(x.version, x.state, host.image, living, x.rights)
+    asked = x.state
+    told, missing = finder(asked, host.image, cache(living), x.rights)
     if missing is not None and may_wait:
         host.ensure_topic(x, 0, missing)
+    elif x.version < SEVERAL_SINCE:
+        gather.reply(host, x, find(x.version, asked, host.image, living, x.rights)[0])
     else:
-        gather.reply(host, x, values)
+        values: dict[str, Any] = {"throttle_time": 0, "coordinators": []}
+        rows, count = values["coordinators"], len(asked.coordinator_keys)
+        steps = gather.rows_of(asked.coordinator_keys, lambda key: rows.append(told(key)))
+        gather.in_turns(
+            host, x, count, steps, lambda: gather.reply_in_turns(host, x, values, count)
+        )
 
 
 HANDLER = Handler(10, "FindCoordinator", 0, 6, begin, complete, slices=True)

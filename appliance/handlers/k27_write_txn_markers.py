@@ -6,13 +6,14 @@ more. Coordinators here write markers in their own node's partitions without it
 (`ioproc/coordinating/endings.py`).
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from appliance.authorization.needs import WHOLE
 from appliance.base import errors
 from appliance.handlers import gather
-from appliance.handlers.exchange import Exchange, Handler, Host
+from appliance.handlers.exchange import Exchange, Handler, Host, Steps
 from appliance.handlers.gather import Values
 from appliance.ring.messages import MARK, MARK_COMMIT, Message
 
@@ -30,17 +31,30 @@ def begin(host: Host, x: Exchange) -> None:
     request = gather.decode(host, x)
     x.state = Marking([], [])
     refused = x.rights.refusal(WHOLE[x.handler.key])
-    for marker in request.markers:
+    steps = _mark(host, x, request.markers, refused)
+    count = sum(len(topic.partition_indexes) for one in request.markers for topic in one.topics)
+    gather.in_turns(host, x, count, steps, lambda: _finish_if_complete(host, x))
+
+
+def _mark(host: Host, x: Exchange, markers: Iterable[Any], refused: int) -> Steps:
+    for marker in markers:
         wrong = refused
         if not wrong and (marker.producer_id < 0 or marker.producer_epoch < 0):
             wrong = errors.UNKNOWN_SERVER_ERROR  # nobody's marker: what Apache Kafka says
-        topics = []
+        topics: list[tuple[str, list[Values]]] = []
         for topic in marker.topics:
-            rows = [_ask(host, x, marker, topic.name, n, wrong) for n in topic.partition_indexes]
+            rows: list[Values] = []
+            for index in topic.partition_indexes:
+                rows.append(_ask(host, x, marker, topic.name, index, wrong))
+                if len(x.state.rows) % gather.MANY == 0:
+                    yield
             topics.append((topic.name, rows))
         if topics:
             x.state.markers.append((marker.producer_id, topics))
-    if not x.pending:
+
+
+def _finish_if_complete(host: Host, x: Exchange) -> None:
+    if not x.pending and x.answer is None:
         _finish(host, x)
 
 
@@ -75,8 +89,7 @@ def _ask(host: Host, x: Exchange, marker: Any, topic: str, partition: int, wrong
 def complete(host: Host, x: Exchange, index: int, message: Message | None, payload: bytes) -> None:
     code = errors.NOT_LEADER_OR_FOLLOWER if message is None else message.flags - 1
     x.state.rows[index]["error_code"] = code
-    if not x.pending:
-        _finish(host, x)
+    _finish_if_complete(host, x)
 
 
 def _finish(host: Host, x: Exchange) -> None:
@@ -87,7 +100,7 @@ def _finish(host: Host, x: Exchange) -> None:
         }
         for producer_id, topics in x.state.markers
     ]
-    gather.reply(host, x, {"markers": markers})
+    gather.reply_in_turns(host, x, {"markers": markers}, len(x.state.rows))
 
 
 HANDLER = Handler(27, "WriteTxnMarkers", 1, 2, begin, complete, slices=True)

@@ -33,17 +33,26 @@ def begin(host: Host, x: Exchange) -> None:
             wanted |= {(topic.name, index): folder.path for index in topic.partitions}
     refused = x.rights.refusal(WHOLE[x.handler.key])
     state = x.state = Moving(list(wanted), dict.fromkeys(wanted, refused))
-    for number, (place, path) in enumerate(wanted.items() if not refused else ()):
-        route = host.replica(place[0].encode(), place[1], by_id=False)
+
+    def ask_home(row: tuple[int, tuple[Place, str]]) -> None:
+        number, (place, path) = row
+        topic, partition = place[0].encode(), place[1]
+        route = host.replica(topic, partition, by_id=False)
         if path not in host.log_dirs:
             state.codes[place] = errors.LOG_DIR_NOT_FOUND
         elif route is None:
-            found = gather.partition_of(host, place[0].encode(), place[1], by_id=False)
+            found = gather.partition_of(host, topic, partition, by_id=False)
             state.codes[place] = (
                 errors.UNKNOWN_TOPIC_OR_PARTITION if found is None else errors.REPLICA_NOT_AVAILABLE
             )
         else:
             host.ask(x, number, route, MOVE, 0, host.log_dirs.index(path), -1, 0, 0)
+
+    steps = gather.rows_of(enumerate(wanted.items() if not refused else ()), ask_home)
+    gather.in_turns(host, x, len(wanted), steps, lambda: _finish_if_complete(host, x))
+
+
+def _finish_if_complete(host: Host, x: Exchange) -> None:
     if not x.pending:
         _finish(host, x)
 
@@ -61,7 +70,8 @@ def _finish(host: Host, x: Exchange) -> None:
     for (name, index), code in x.state.codes.items():
         topics.setdefault(name, []).append({"partition_index": index, "error_code": code})
     rows = [{"topic_name": name, "partitions": found} for name, found in topics.items()]
-    gather.reply(host, x, {"throttle_time": 0, "results": rows})
+    values = {"throttle_time": 0, "results": rows}
+    gather.reply_in_turns(host, x, values, len(x.state.codes))
 
 
 HANDLER = Handler(34, "AlterReplicaLogDirs", 1, 2, begin, complete, slices=True)

@@ -8,7 +8,7 @@ from appliance.authorization.needs import READ_TOPIC
 from appliance.authorization.operations import TEXTS
 from appliance.base import errors
 from appliance.handlers import gather
-from appliance.handlers.exchange import Exchange, Handler, Host
+from appliance.handlers.exchange import Exchange, Handler, Host, Steps
 from appliance.handlers.gather import Asked, Gathering, Values
 from appliance.ring.messages import DESCRIBE_PRODUCERS, PRODUCERS, Message
 from appliance.wire import error_codes, producers
@@ -52,19 +52,25 @@ def answered(asked: Asked, message: Message) -> Values:
     return failed(asked, errors.NONE) | {"active_producers": asked.before or ()}
 
 
-def reply(host: Host, x: Exchange, values: Values) -> None:
-    """Finish with rows as their homes made them."""
+def reply(host: Host, x: Exchange, values: Values, count: int) -> None:
+    """Finish with rows as their homes made them, over several turns where they are many."""
+    out: list[bytes] = []
+    steps = _answer(host, x, values, out)
+    gather.in_turns(host, x, count, steps, lambda: host.finish(x, [b"".join(out)]))
+
+
+def _answer(host: Host, x: Exchange, values: Values, out: list[bytes]) -> Steps:
     for code in error_codes.told(x.handler.key, x.version, values):
         host.failed(x, code)
-    host.finish(
-        x,
-        producers.answer(
-            [
-                (topic["name"], [Told(*one.values()) for one in topic["partitions"]])
-                for topic in values["topics"]
-            ]
-        ),
-    )
+    yield
+    topics = [
+        (topic["name"], [Told(*one.values()) for one in topic["partitions"]])
+        for topic in values["topics"]
+    ]
+    yield
+    for number, _ in enumerate(producers.put_answer(out, topics)):
+        if number % gather.MANY == 0:
+            yield
 
 
 HANDLER: Final[Handler] = Handler(61, "DescribeProducers", 0, 0, begin, complete, slices=True)

@@ -80,7 +80,9 @@ def _fill(host: Host, x: Exchange, page: TopicPage) -> Steps:
 
 def _answer(host: Host, x: Exchange, page: TopicPage) -> None:
     topics = page.topics + page.hidden if page.named else page.topics
-    gather.reply(host, x, {"throttle_time": 0, "topics": topics, "next_cursor": page.cursor})
+    values = {"throttle_time": 0, "topics": topics, "next_cursor": page.cursor}
+    rows = sum(1 + len(topic["partitions"]) for topic in topics)
+    gather.reply_in_turns(host, x, values, rows)
 
 
 HANDLER = Handler(75, "DescribeTopicPartitions", 0, 0, begin, never, slices=True)

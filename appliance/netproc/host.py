@@ -404,8 +404,8 @@ class NetprocHost(Host):
         x.answer = []
         connection.close()
 
-    def failed(self, x: Exchange, code: int) -> None:
-        self._errors.failed(x.handler.key, code)
+    def failed(self, x: Exchange, code: int, times: int = 1) -> None:
+        self._errors.failed(x.handler.key, code, times)
 
     def finish(self, x: Exchange, pieces: list[Piece]) -> None:
         if self._throttling.active:

@@ -45,12 +45,12 @@ class ErrorCounts:
     def __init__(self, words: memoryview) -> None:
         self._words = words
 
-    def failed(self, key: int, code: int) -> None:
-        """An answer to `key` tells of this error, once for each partition, group, … that has it."""
-        assert 0 <= key < API_KEYS and -1 <= code < CODES - 1 and code
+    def failed(self, key: int, code: int, times: int = 1) -> None:
+        """An answer to `key` tells of this error: once for each partition, group, … that has it."""
+        assert 0 <= key < API_KEYS and -1 <= code < CODES - 1 and code and times > 0
         words = self._words
-        words[API_KEYS + key * CODES + code + 1] += 1
-        words[key] += 1
+        words[API_KEYS + key * CODES + code + 1] += times
+        words[key] += times
 
     def of(self, key: int) -> dict[int, int]:
         """Code → how many, for one key."""

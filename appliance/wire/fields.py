@@ -58,7 +58,8 @@ _I32: Final = Struct(">i")
 _SMALL: Final = [bytes((value,)) for value in range(128)]
 _BYTES_MAX: Final = (1 << 31) - 1
 NUMBERS: Final = 4
-"""Plain numbers that cost as much as one element of another kind."""
+"""Plain numbers that cost as much as one element of another kind. Not those of partitions: each
+becomes a row of an answer."""
 
 
 def read_uvarint(data: bytes, position: int) -> tuple[int, int]:
@@ -157,7 +158,8 @@ def field_reader(field: Field, flexible: bool) -> Reader:
     if field.array:
         plain = field.nested is None and field.convert is None
         fixed = FIXED.get(field.kind) if plain else None
-        return _array_reader(read, fixed, smallest(field, flexible), flexible, field.nullable)
+        cost = NUMBERS if fixed is not None and "partition" not in field.name else 1
+        return _array_reader(read, fixed, smallest(field, flexible), flexible, field.nullable, cost)
     if field.nested is not None and field.nullable:
         return _nullable_reader(read)
     return read
@@ -219,11 +221,10 @@ def _nullable_reader(read: Reader) -> Reader:
 
 
 def _array_reader(
-    read: Reader, fixed: Struct | None, least: int, flexible: bool, nullable: bool
+    read: Reader, fixed: Struct | None, least: int, flexible: bool, nullable: bool, cost: int
 ) -> Reader:
-    """fixed: what each element is, when they are all of one size and taken as they are."""
-
-    cost = 1 if fixed is None else NUMBERS
+    """fixed: what each element is, when they are all of one size and taken as they are. cost: so
+    many count as one."""
 
     def read_array(data: bytes, position: int, budget: list[int]) -> tuple[Any, int]:
         if flexible:

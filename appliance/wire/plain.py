@@ -8,7 +8,7 @@ fields of fixed size are packed at once. Caller: the ioproc, for every answer of
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from operator import itemgetter
 from struct import Struct
@@ -54,9 +54,14 @@ def _writer_of(api_key: int, version: int) -> Writer:
 
 
 def _struct_writer(layout: Layout) -> Writer:
+    return fields_writer(layout.fields, layout.flexible)
+
+
+def fields_writer(fields: Sequence[Field], flexible: bool, *, at_end: bool = True) -> Writer:
+    """The encoder of neighbouring fields of one struct. at_end: its tagged fields follow."""
     steps: list[Writer] = []
     run: list[Field] = []
-    for field in layout.fields:
+    for field in fields:
         if field.tag >= 0:
             continue
         if field.kind in FIXED and field.kind != "uuid" and not field.array:
@@ -65,11 +70,11 @@ def _struct_writer(layout: Layout) -> Writer:
         if run:
             steps.append(_run_writer(run))
             run = []
-        steps.append(_named_writer(field, layout.flexible))
+        steps.append(_named_writer(field, flexible))
     if run:
         steps.append(_run_writer(run))
-    if layout.flexible:
-        steps.append(_tags_writer([field for field in layout.fields if field.tag >= 0]))
+    if flexible and at_end:
+        steps.append(_tags_writer([field for field in fields if field.tag >= 0]))
 
     def write(out: list[bytes], values: Values) -> None:
         for step in steps:

@@ -6,7 +6,7 @@ the coordinator that ended its last transaction (int32), where its open one bega
 there is none; no tagged fields.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
@@ -39,7 +39,17 @@ def encode(rows: Iterable[Row]) -> bytes:
 
 def answer(topics: Sequence[tuple[str, Sequence[Told]]]) -> list[Any]:
     """The body of the answer, in pieces. topics: by name, as they were asked for."""
-    out = [_THROTTLE, uvarint(len(topics) + 1)]
+    out: list[bytes] = []
+    for _ in put_answer(out, topics):
+        pass
+    return out
+
+
+def put_answer(
+    out: list[bytes], topics: Sequence[tuple[str, Sequence[Told]]]
+) -> Generator[None, None, None]:
+    """Appends the pieces of `answer` to `out`, and stops after each partition."""
+    out += [_THROTTLE, uvarint(len(topics) + 1)]
     for name, partitions in topics:
         out += [_text(name), uvarint(len(partitions) + 1)]
         for one in partitions:
@@ -47,9 +57,9 @@ def answer(topics: Sequence[tuple[str, Sequence[Told]]]) -> list[Any]:
             out.append(uvarint(sum(map(len, one.rows)) // SIZE + 1))
             out += one.rows
             out.append(_NO_TAGS)
+            yield
         out.append(_NO_TAGS)
     out.append(_NO_TAGS)
-    return out
 
 
 def _text(value: str | None) -> bytes:

@@ -248,7 +248,7 @@ class FakeHost(Host):
             assert sorted(self.failures) == sorted(filter(None, codes_in(self.answer)))
         self.failures.clear()
 
-    def failed(self, x, code):
+    def failed(self, x, code, times=1):
         self.failures.append(code)
 
     def finish_silently(self, x, close):

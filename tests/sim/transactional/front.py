@@ -267,7 +267,7 @@ class SimHost(Host):
     def finish_silently(self, x, close):
         raise AssertionError("nobody writes with acks=0")
 
-    def failed(self, x, code):
+    def failed(self, x, code, times=1):
         """Nobody counts."""
 
     def hang_up(self, x, why):
