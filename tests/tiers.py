@@ -26,6 +26,7 @@ PROOFS = (
     "differential/tools/test_tools.py",
     "faults/test_failing_disk.py",
     "faults/test_system_calls.py",
+    "sim/ seeds after the first twenty",
     "spark/test_spark_demo_jobs.py",
     "spark/test_spark_exactly_once.py",
     "systemd/test_booted_units.py",
@@ -35,7 +36,7 @@ PROOFS = (
 )
 NIGHTLY = (
     "cluster/test_exactly_once_while_nodes_die.py",
-    "sim/ seeds after the first ones",
+    "sim/ seeds after the first forty",
     "spark/test_demo_run.py",
     "spark/test_job_processes.py",
     "spark/test_spark_killed.py",

@@ -15,8 +15,9 @@ NOTICED = (AssertionError, PeerError, StorageFailed, CannotServe)
 """How a bug shows; anything else is a mistake of the story."""
 
 
-PLAYED_ALWAYS = 4
-"""Parts of a test's seeds that run before each commit; the others are for the night."""
+PLAYED_ALWAYS, PLAYED_BY_CI = 2, 4
+"""Parts of a test's seeds that run before each commit, and with the proofs of `.ci/run`; the others
+are for the night."""
 
 
 def seeds(count):
@@ -33,7 +34,9 @@ def plays(count, at_once=10):
     some = [every[at : at + at_once] for at in range(0, len(every), at_once)]
     parts = []
     for number, one in enumerate(some):
-        marks = () if number < PLAYED_ALWAYS else (pytest.mark.proof, pytest.mark.nightly)
+        marks = [] if number < PLAYED_ALWAYS else [pytest.mark.proof]
+        if number >= PLAYED_BY_CI:
+            marks.append(pytest.mark.nightly)
         parts.append(pytest.param(one, id=f"{one[0]}-{one[-1]}", marks=marks))
     return pytest.mark.parametrize("some", parts)
 
