@@ -31,7 +31,7 @@ from spark_local.jobfile import load
 RUNNING: Final = "running"
 STOPPED: Final = "stopped"
 REMOVED: Final = "removed"
-_READ_ONLY: Final = "it was opened to read only"
+_READ_ONLY: Final = "the console runs with --read-only"
 _FORGOTTEN: Final = ("checkpoint", "schemas.json", "dead.json", "delivery.json")
 
 
@@ -87,7 +87,7 @@ class JobFolder:
     def check_writable(self) -> None:
         """Raises JobError where the folder is only looked at."""
         if self.read_only:
-            raise JobError(f"job {self.name}: nothing can be changed here", _READ_ONLY)
+            raise JobError(f"job {self.name}: read-only, nothing can be changed", _READ_ONLY)
 
     def error(self) -> dict[str, Any]:
         """The last failure: at (ms), cause, remedy, trace; empty when there was none."""

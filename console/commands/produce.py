@@ -141,7 +141,7 @@ def _read(data: bytes | None, encoding: str) -> bytes | None:
     try:
         return encoded(data.decode(), encoding)
     except UnicodeDecodeError:
-        raise usage(f"{data[:20]!r} is no {encoding}: it is not even text") from None
+        raise usage(f"{data[:20]!r} is not {encoding}") from None
 
 
 def _encoded(

@@ -61,7 +61,10 @@ def command(
     _show({"name": chosen.name, **asdict(made)}, made.to_ms if to else None, output)
     _tell_left_out(chosen)
     if made.alone:
-        say(f"it was node {chosen.node_id} of a cluster; now it is one of its own, by a new id")
+        say(
+            f"it was node {chosen.node_id} of a cluster; it becomes a single appliance with a "
+            "new cluster id"
+        )
     say(f"penstock up --data {folders[0]} opens it")
     return OK
 
@@ -80,6 +83,9 @@ def _tell_left_out(chosen: Manifest) -> None:
     for text in chosen.left_out:
         say(f"not in this backup: {text}")
     if chosen.missing:
-        say(f"of other nodes alone, empty in what is restored: {chosen.missing}")
+        say(f"partitions of other nodes only, empty after the restore: {chosen.missing}")
     if chosen.torn:
-        say("transactions were decided all the time: without --to it ends where all are whole")
+        say(
+            "transactions were completing throughout: without --to it ends at the last point "
+            "where all are complete"
+        )

@@ -119,7 +119,7 @@ def carry_out(
     earlier try had no answer. Raises Failure; NOT_KNOWN when nobody can say whether it is done."""
     while True:
         if unsure and (found := _seen(change, reading, tell, rest)) is not None:
-            return f"{found}; the answer was lost, the broker was asked"
+            return f"{found}; the response was lost, so the broker was asked again"
         try:
             with asking(writing):
                 return change.apply(writing)
@@ -127,7 +127,7 @@ def carry_out(
             if is_lost(failure):
                 if change.seen is None or rest():
                     raise _not_known(failure) from None
-                tell(f"asking whether it is done: {failure.message}")
+                tell(f"checking the outcome: {failure.message}")
             elif not unsure or not _soon_seen(change, reading, tell, rest):
                 raise
             unsure = True
@@ -154,19 +154,19 @@ def _seen(
     when no broker answers.
     """
     if change.seen is None:
-        raise _not_known(Failure("nobody can be asked about it, so it is not sent again"))
+        raise _not_known(Failure("the outcome cannot be checked, so the change is not sent again"))
     while True:
         try:
             with asking(reading):
                 return change.seen(reading)
         except Failure as failure:
-            tell(f"it is not known yet whether it is done: {failure.message}")
+            tell(f"the outcome is not known yet: {failure.message}")
             if not is_lost(failure) or rest():
                 raise _not_known(failure) from None
 
 
 def _not_known(failure: Failure) -> Failure:
     return Failure(
-        f"it is not known whether it is done: {failure.message}",
-        "look before it is tried again", where=failure.where, code=UNREACHABLE, name="NOT_KNOWN",
+        f"the outcome is not known: {failure.message}",
+        "check before you retry", where=failure.where, code=UNREACHABLE, name="NOT_KNOWN",
     )  # fmt: skip

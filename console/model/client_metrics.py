@@ -98,7 +98,7 @@ def values(data_dir: str, who: str, prefix: str) -> list[Value]:
     clients = [one for one in every if who in (one.client.client_id, one.client.instance)]
     if not clients:
         raise Failure(
-            f"no client {who} has pushed metrics lately",
+            f"no client {who} has pushed metrics recently",
             "penstock client metrics lists those that have",
             name="NOT_FOUND",
         )

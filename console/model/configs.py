@@ -103,7 +103,7 @@ def in_force(link: Link, target: Target | None) -> Target:
         return target
     brokers = sorted(link.admin().list_topics(timeout=link.timeout_s).brokers)
     if len(brokers) != 1:
-        raise usage(f"there are several brokers: say which, --broker {brokers[0]} for example")
+        raise usage(f"there are several brokers: name one, for example --broker {brokers[0]}")
     return Target(BROKER, str(brokers[0]))
 
 

@@ -93,8 +93,8 @@ def _of_profile(said: "Profile") -> Folder:
         raise usage(
             f"profile {said.name} names no data folder, and {said.bootstrap} is no appliance of"
             " this host",
-            f"penstock profile add {said.name} {said.bootstrap} --data DIR names one; or say --data"
-            " DIR",
+            f"name one with penstock profile add {said.name} {said.bootstrap} --data DIR, or "
+            "with --data DIR",
         ) from None
 
 
@@ -111,7 +111,7 @@ def _of_address(said: "Profile") -> Folder:
             return Folder(data_folder(link), f"of the appliance at {said.bootstrap}")
     except Failure as why:
         if why.name == NOT_LOCAL:
-            why.message = f"the data folder of {said.bootstrap} is not known: {why.message}"
+            why.message = f"the data folder of {said.bootstrap} is unknown: {why.message}"
             why.hint = f"--data DIR names it; {why.hint}"
         raise
 

@@ -55,8 +55,8 @@ def explain(asked: str) -> Explained:
     names = [one.name for one in known if _folded(one.name) in like]
     said = f"; like it are {', '.join(names)}" if names else ""
     raise usage(
-        f"{asked} is no name of an error or an event{said}",
-        "penstock explain shows all of them",
+        f"{asked} is not the name of an error or an event{said}",
+        "penstock explain lists all of them",
     )
 
 

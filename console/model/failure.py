@@ -50,5 +50,5 @@ def unreadable(path: str, problem: OSError | UnicodeDecodeError) -> Failure:
 
 def unknown_topic(message: str, hint: str = "") -> Failure:
     """A topic or a partition is not there."""
-    hint = hint or "penstock topic list shows the topics that there are"
+    hint = hint or "penstock topic list shows the topics"
     return Failure(message, hint, name="UNKNOWN_TOPIC_OR_PARTITION", kafka_code=3)

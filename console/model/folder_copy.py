@@ -49,7 +49,11 @@ def sources(folder: str, folders: list[str], kept: Callable[[str], bool]) -> lis
         told = os.lstat(f"{folder}/{path}")
         if not stat.S_ISREG(told.st_mode):
             text = f"{folder}/{path} is no plain file"
-            raise Failure(text, "a link is not followed: it may lead out", name="CANNOT_MOVE")
+            raise Failure(
+                text,
+                "symbolic links are not followed, because they may lead outside",
+                name="CANNOT_MOVE",
+            )
         # An index that a kill left is 10 MB of room for entries, next to none of it on the disk.
         held = told.st_blocks * 512 if path.endswith(_SPARSE) else told.st_size
         made.append(Source(path, min(told.st_size, held), told.st_mtime_ns))
@@ -80,7 +84,7 @@ def _lock(fd: int, folder: str) -> None:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
         fcntl.lockf(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError):
-        text = f"{folder} is in use: a broker works there"
+        text = f"{folder} is in use by a broker"
         raise Failure(text, "stop it first", name="FOLDER_IN_USE") from None
 
 
@@ -89,7 +93,7 @@ def check_target(folder: str, source: str) -> None:
     if os.path.commonpath((folder, source)) == source:
         raise usage(f"{folder} lies in {source}, which is only read")
     if os.path.lexists(folder) and (not os.path.isdir(folder) or os.listdir(folder)):
-        raise usage(f"{folder} is not empty", "name a folder that is empty or not there yet")
+        raise usage(f"{folder} is not empty", "name an empty or absent folder")
 
 
 def check_room(folder: str, needed: int) -> None:

@@ -25,7 +25,7 @@ def move(
     another group is, or as a file says. topics: TOPIC or TOPIC:P,…; none: all that it committed.
     Raises Failure (USAGE)."""
     if sum(map(bool, (to, to_group, to_file))) != 1:
-        raise usage("say where to, which group's offsets, or which file: one of the three")
+        raise usage("name a position, a group or a file: one of the three")
     if to_file == "-":
         raise usage("a file is named here: nothing is read from the terminal")
     target = seek.read_to(to) if to else None
@@ -42,7 +42,7 @@ def move(
         moves = seek.plan(link, name, topics, to=target, to_group=to_group or None, given=given)
         if not moves:
             raise Failure(
-                f"{name} has no committed offsets there", "name a topic to begin with one",
+                f"{name} has no committed offsets there", "name a topic",
                 name="NOTHING_TO_DO",
             )  # fmt: skip
 
@@ -51,7 +51,7 @@ def move(
             return f"{_some(len(moves), 'offset')} moved"
 
         def seen(reading: Link) -> str | None:
-            return "the offsets are moved" if seek.is_there(reading, name, moves) else None
+            return "the offsets are reset" if seek.is_there(reading, name, moves) else None
 
         return Change(
             "Move", tuple(words), apply, seen, says=(_NOBODY,), facts=_sizes(moves),
@@ -60,7 +60,7 @@ def move(
                        for one in moves),
         )  # fmt: skip
 
-    return Proposal(f"Move offsets of {name}", Tier.PLAN, plan)
+    return Proposal(f"Reset offsets of {name}", Tier.PLAN, plan)
 
 
 def _some(count: int, thing: str) -> str:
@@ -91,7 +91,7 @@ def delete(name: str) -> Proposal:
 
         return Change(
             "Delete", ("group", "delete", name), apply, lambda reading: _gone(reading, name),
-            says=("Whoever reads with it later begins where auto.offset.reset says.",),
+            says=("A later member of this group starts at auto.offset.reset.",),
             facts=(
                 Fact("members", 0), Fact("committed offsets", committed),
                 Fact("topics", ", ".join(topics[:5]) + (", …" if topics[5:] else "")),
@@ -123,7 +123,7 @@ def forget(name: str, topic: str) -> Proposal:
             reading = Group(name, group.state, group.kind, "", None, tuple(readers))
             groups.refuse_live(reading, f"its offsets of {topic} cannot be deleted")
         if not before:
-            raise Failure(f"{name} has committed nothing of {topic}", name="NOTHING_TO_DO")
+            raise Failure(f"{name} has no committed offsets of {topic}", name="NOTHING_TO_DO")
 
         def apply(writing: Link) -> str:
             refused = groups.delete_offsets(writing, name, list(before), group.server)
@@ -137,7 +137,7 @@ def forget(name: str, topic: str) -> Proposal:
 
         return Change(
             "Delete", ("group", "delete-offsets", name, "-t", topic), apply, seen,
-            says=(f"It is as if {name} had never read {topic}.",),
+            says=(f"{name} then has no position in {topic}: members start at auto.offset.reset.",),
             columns=("topic", "partition", "committed"),
             rows=tuple((*place, at) for place, at in before.items()),
         )  # fmt: skip
@@ -162,7 +162,7 @@ def remove(name: str, member_id: str) -> Proposal:
             failure = members.remove(writing, group, [member])[member.member_id]
             if failure is not None:
                 raise failure
-            return f"{called} is put out"
+            return f"{called} is removed"
 
         def seen(reading: Link) -> str | None:
             there = {
@@ -170,13 +170,14 @@ def remove(name: str, member_id: str) -> Proposal:
                 for found in groups.still_there(reading, [name])
                 for one in found.members
             }
-            return None if member.member_id in there else f"{called} is put out"
+            return None if member.member_id in there else f"{called} is removed"
 
         return Change(
             "Remove", ("group", "remove-member", name, member.instance_id or member.member_id),
             apply, seen,
             says=(
-                "Others get its partitions. If it is alive it joins again at its next heartbeat.",
+                "Its partitions are reassigned. A living member joins again at its next "
+                "heartbeat.",
             ),
             facts=(
                 Fact("member", called), Fact("host", member.host.lstrip("/")),

@@ -154,8 +154,8 @@ def still_there(link: Link, names: list[str]) -> list[Group]:
 def missing(name: str) -> Failure:
     """There is no such group."""
     return Failure(
-        f"{name}: there is no such group",
-        "penstock group list shows the groups that there are",
+        f"there is no group {name}",
+        "penstock group list shows the groups",
         name="GROUP_ID_NOT_FOUND",
         kafka_code=69,
     )

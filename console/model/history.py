@@ -93,8 +93,8 @@ class History:
             self._reader = HistoryReader(OsDisk(), data_dir)
         except (UnknownHistory, StorageFailed) as why:
             raise Failure(
-                f"what it did before is not known: {why}",
-                "it is kept by an appliance from its first minute on", name="NO_HISTORY",
+                f"its history is not available: {why}",
+                "an appliance records it from its first minute on", name="NO_HISTORY",
             ) from None  # fmt: skip
 
     def close(self) -> None:

@@ -57,14 +57,12 @@ def invited(link: Link, token: str | None, number: int | None) -> int | None:
     join, there = _told(link)
     if token is None:
         if join == INVITED:
-            raise Failure(
-                f"the cluster of {link.bootstrap} only takes nodes that are invited", _REMEDY
-            )
+            raise Failure(f"the cluster of {link.bootstrap} admits only invited nodes", _REMEDY)
         return number
     its = hashed(token)
     found = next((one for one in there if one.hashed == its), None)
     if found is None:
-        raise Failure("the token is used, or was never given out", _REMEDY)
+        raise Failure("the token was used already, or never issued", _REMEDY)
     if found.until_ms <= time.time_ns() // 1_000_000:
         raise Failure("the token has expired", _REMEDY)
     if number not in (None, found.node_id):

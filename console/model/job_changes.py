@@ -13,9 +13,9 @@ from console.model.link import Link
 from spark_local.folder import Folder, JobFolder, Wish
 
 _LIMIT_S: Final = 120.0
-_NO_RUNNER: Final = "No runner works: penstock job serve starts one, and with it the jobs."
-_AGAIN: Final = "It begins again where its file says, and derives from there on once more."
-_STAYS: Final = "Topics stay as they are: what it has written, and what it writes again."
+_NO_RUNNER: Final = "No runner is running: penstock job serve starts one, and with it the jobs."
+_AGAIN: Final = "It starts again where its file says, and derives everything from there once more."
+_STAYS: Final = "Topics do not change: they keep what it has written, and get what it writes again."
 
 
 def start(path: str, name: str) -> Proposal:
@@ -53,7 +53,7 @@ def _wished(path: str, name: str, verb: str, wish: Callable[[JobFolder], Wish]) 
             place = folder.get(name)
             until = jobs.ENDED if ends else jobs.SETTLED
             (told,) = jobs.settle(folder, [(place, wish(place))], _LIMIT_S, until=until)
-        return told.state or f"{told.wish} is wished; no runner works"
+        return told.state or f"{told.wish} requested; no runner is running"
 
     return Proposal(f"{verb} job {name}", Tier.PLAN, plan)
 
@@ -61,13 +61,13 @@ def _wished(path: str, name: str, verb: str, wish: Callable[[JobFolder], Wish]) 
 def _says(verb: str, folder: Folder, place: JobFolder) -> tuple[str, ...]:
     says = [] if jobs.has_runner(folder) else [_NO_RUNNER]
     if verb != "Start":
-        says.append("The batch that is being written is finished first.")
+        says.append("The current batch is finished first.")
     if verb == "Stop":
-        says.append("What comes meanwhile waits in its sources, as long as they keep it.")
+        says.append("New records wait in its sources, within their retention.")
     elif place.checkpoint.exists():
-        says.append("It goes on from where it came to.")
+        says.append("It continues where it stopped.")
     else:
-        says.append("It begins where its file says.")
+        says.append("It starts where its file says.")
     return tuple(says)
 
 
@@ -87,7 +87,7 @@ def reset(path: str, name: str) -> Proposal:
         folder = Folder(path, read_only=link.read_only)
         with failing(folder):
             jobs.reset(folder, folder.get(name), _LIMIT_S)
-        return "it has forgotten how far it came"
+        return "its progress is reset"
 
     return Proposal(f"Reset job {name}", Tier.NAME, plan, names=(name,))
 
@@ -101,7 +101,8 @@ def remove(path: str, name: str) -> Proposal:
             lost = folder.get(name).remembers()
         return Change(
             "Remove", ("job", "remove", name, "--yes", "--jobs", path), apply,
-            says=("Its file, how far it came and its logs are deleted.", "What it wrote stays."),
+            says=("Its file, progress and logs are deleted.", "The records it wrote "
+                                                                         "stay."),
             facts=_facts(lost),
         )  # fmt: skip
 

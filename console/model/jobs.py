@@ -18,7 +18,7 @@ from spark_local.job import Job
 from spark_local.mistakes import JobFileError
 
 REMEMBERED: Final = {
-    "checkpoint": "how far it read, and its state (windows, counts, joins)",
+    "checkpoint": "its position, and its state (windows, counts, joins)",
     "schemas.json": "the columns that were inferred",
     "dead.json": "the count of dead letters",
     "delivery.json": "whose rows the topic has, so that none is written twice",
@@ -124,7 +124,7 @@ def failing(folder: Folder) -> Iterator[None]:
     try:
         yield
     except JobFileError as wrong:
-        raise usage(str(wrong), "docs/jobs.md says what a job file may say") from None
+        raise usage(str(wrong), "docs/jobs.md describes job files") from None
     except JobError as problem:
         raise Failure(problem.problem, problem.remedy, where=str(folder.path), name="JOB") from None
     except OSError as problem:
@@ -132,8 +132,8 @@ def failing(folder: Folder) -> Iterator[None]:
             raise
         raise Failure(
             f"{problem.filename or folder.path}: {problem.strerror or problem}",
-            f"{folder.path} must be a folder that this user may write to; choose another with"
-            " --jobs",
+            f"{folder.path} must be a folder that this user may write to; choose another one "
+            "with --jobs",
             where=str(folder.path),
             name="JOB",
         ) from None
@@ -218,7 +218,7 @@ def _now(folder: Folder, told: dict[str, Any]) -> dict[str, Any]:
     """A published state as of now: "down" when the runner is gone."""
     found = {"state": None} | told
     if found["state"] not in (None, *ENDED) and folder.runner_pid() is None:
-        found |= {"state": "down", "cause": "no runner works"}
+        found |= {"state": "down", "cause": "no runner is running"}
         found |= {"remedy": "penstock job serve starts one"}
     return found
 
@@ -309,7 +309,7 @@ def has_runner(folder: Folder) -> bool:
 def _late(folder: Folder, what: str) -> Failure:
     return Failure(
         f"the runner did not {what} in time",
-        "penstock job status shows how it is; --timeout SECONDS waits longer",
+        "penstock job status shows its state; --timeout SECONDS waits longer",
         where=str(folder.path),
         code=UNREACHABLE,
         name="TIMED_OUT",

@@ -107,8 +107,7 @@ def prepare(
         if os.path.exists(kept):
             return cluster_id
         raise usage(
-            f"{folder} is the folder of another node: --join needs an empty one, and what is in"
-            " this one would stay behind",
+            f"{folder} is the folder of another node: --join needs an empty one",
             "choose another with --data",
         )
     found, places = _known(link, cluster_id)
@@ -133,7 +132,7 @@ def _known(link: Link, cluster_id: str) -> tuple[Nodes, dict[int, str]]:
     if not dynamic(quorum_told(link)):
         raise Failure(
             "the voters of this cluster are fixed by its settings",
-            f"penstock cluster invite -b {link.bootstrap} lets others come (kraft.version 1)",
+            f"penstock cluster invite -b {link.bootstrap} lets nodes join (kraft.version 1)",
         )
     found = look(link)
     if cluster_id not in ("", found.cluster_id):
@@ -150,8 +149,8 @@ def _check_lost(link: Link, found: Nodes, number: int) -> None:
 
     if found.all[number].lives:
         raise usage(
-            f"there is a node {number} already, which runs",
-            f"leave out --node-id for the next free number ({_free(found)})",
+            f"node {number} exists already and runs",
+            f"leave out --node-id for the next free id ({_free(found)})",
         )
     replaceable(link, number)
 
@@ -172,8 +171,8 @@ def _settings(seeds: list[str], number: int, listen: tuple[str, ...]) -> dict[st
         raise usage(str(problem)) from None
     if not 0 < at.port < 0xFFFF:
         raise usage(
-            f"--listen {text}: the other nodes have to know the port, and the next one is that of"
-            " the CONTROLLER listener",
+            f"--listen {text}: name a port, because other nodes must know it, and the "
+            "CONTROLLER listener takes the next one",
             "for example --listen :9092",
         )
     host = in_url(at.host)
@@ -195,7 +194,9 @@ def _controllers(link: Link) -> dict[int, str]:
     """Where each voter is reached. Raises Failure when one cannot be, with the remedy."""
     told = quorum_told(link)
     if told is None:
-        raise Failure("nobody leads the metadata log", "penstock cluster status shows who is away")
+        raise Failure(
+            "the metadata quorum has no leader", "penstock cluster status shows who is away"
+        )
     places = controllers(link)
     for one in told.current_voters:
         if int(one.replica_id) not in places:

@@ -41,7 +41,7 @@ _BESIDE: Final = (
 )  # fmt: skip
 _OURS: Final = ("flush.policy", "log.flush.policy")
 _NOT_ENFORCED: Final = {
-    "acl": "access rules (ACLs) are kept and NOT enforced: who can connect may do everything",
+    "acl": "ACLs are kept and NOT enforced: every client that can connect may do everything",
     "scram": "SCRAM credentials are kept: their users log in where a listener asks for it",
     "token": "delegation tokens are kept and not used",
 }
@@ -84,10 +84,10 @@ class Found:
 
 def of_kafka(disk: Disk, folder: str) -> Found:
     """The content that an import would take. Raises Failure with everything that prevents it."""
-    found = _look(disk, folder, "start Apache Kafka on it once, and stop it in order")
+    found = _look(disk, folder, "start Apache Kafka on it once, and shut it down cleanly")
     if not found.clean:
         found.notes.append(
-            "Apache Kafka was not stopped in order: the first start verifies the ends of the logs"
+            "Apache Kafka was not shut down cleanly: the first start runs log recovery"
         )
     try:
         check_features(found.image, folder)
@@ -109,14 +109,14 @@ def of_ours(disk: Disk, folder: str) -> Found:
     found = _look(disk, folder, "run penstock metadata repair")
     if not found.clean:
         raise _cannot(
-            f"{folder} was not closed in order: only the appliance knows what its journal holds",
-            "start it once with penstock up, and end it with Ctrl-C",
+            f"{folder} was not shut down cleanly: only the appliance can read its journal",
+            "start it once with penstock up, and stop it with Ctrl-C",
         )
     own = sorted({f"{setting} of {name or 'all'}" for _, name, setting in _own_settings(found)})
     if own:
         found.notes.append(f"settings that Apache Kafka has not are left out: {_some(own)}")
     if own and found.image.skipped:
-        text = f"{found.image.skipped} metadata records of kinds that are not known here are lost"
+        text = f"{found.image.skipped} metadata records of unknown types are lost"
         found.notes.append(text)
     return found
 
@@ -202,9 +202,9 @@ def _check_alone(identity: Identity, image: MetadataImage, voters: frozenset[int
     others = sorted((voters | set(image.brokers)) - {me})
     if others:
         raise _cannot(
-            f"the nodes {', '.join(map(str, others))} belong to this cluster, too: only a node that"
-            " is alone, broker and controller in one, is moved by its folder",
-            "take the others out of it first, or copy its topics by MirrorMaker",
+            f"nodes {', '.join(map(str, others))} belong to this cluster too: only a single "
+            "node, broker and controller in one, can be converted",
+            "remove the others from it first, or copy its topics with MirrorMaker",
         )
     known = image.brokers.get(me)
     if known is not None and any(one != identity.directory_id for one in known.log_dirs):

@@ -22,7 +22,7 @@ def leaving(link: Link, number: int, *, fewer: bool) -> Change:
     found = look(link)
     broker_of(found, number)
     if len(found.brokers) == 1:
-        raise Failure(f"node {number} is the only one: nobody can take what it has", LOOK)
+        raise Failure(f"node {number} is the only node: no other node can take its replicas", LOOK)
     every = partitions.partitions(link)
     mine = [one for one in every if number in one.replicas]
     if not mine:
@@ -35,7 +35,7 @@ def leaving(link: Link, number: int, *, fewer: bool) -> Change:
         raise
     chosen = {one.place: one for one in mine}
     less = sum(len(to) < len(chosen[place].replicas) for place, to in wanted.items())
-    says = (f"{less} of these partitions have one replica less then.",) if less else ()
+    says = (f"{less} of these partitions then have one replica less.",) if less else ()
     words = ("cluster", "leave", str(number), *(("--fewer-replicas",) if fewer else ()))
     return change(link, wanted, chosen=chosen, brokers=found.brokers, words=words, says=says)
 

@@ -179,9 +179,9 @@ class Link:
                 return why
             if failure.name == "_TRANSPORT":
                 failure.message = (
-                    f"{self.bootstrap} accepts connections and does not answer ({failure.message})"
+                    f"{self.bootstrap} accepts connections but does not answer ({failure.message})"
                 )
-                failure.hint = "does Kafka's protocol listen there? Else try again"
+                failure.hint = "check that it is a Kafka listener, or retry"
         failure.where = failure.where or self.bootstrap
         return failure
 
@@ -225,7 +225,9 @@ def _barred(trouble: "Trouble", where: str) -> Failure:
 
 def _read_only(what: str) -> Failure:
     return Failure(
-        f"{what}: nothing can be changed here", "it was opened to read only", name="READ_ONLY"
+        f"{what}: read-only, nothing can be changed",
+        "the console runs with --read-only",
+        name="READ_ONLY",
     )
 
 

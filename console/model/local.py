@@ -150,7 +150,7 @@ class Local:
             return data_folder(self._link)
         except Failure as why:
             if why.name == NOT_LOCAL:
-                why.message = f"rates, latencies and processes are not known: {why.message}"
+                why.message = f"rates, latencies and processes are unavailable: {why.message}"
             raise
 
     def _watch(self, processes: list[ProcessRate]) -> dict[str, float]:
@@ -199,6 +199,6 @@ def data_folder(link: Link) -> str:
         else:
             return one.path
     raise Failure(
-        why, "they are read from an appliance's memory, on its host and as the user that runs it",
+        why, "they are read from the appliance's shared memory, on its host and by its user",
         name=NOT_LOCAL,
     )  # fmt: skip

@@ -17,7 +17,7 @@ def cancelling(link: Link, topic: str) -> Change:
     """New replicas go, and those that were to go stay. Raises Failure when nothing moves."""
     found = moves.under_way(link, {}, [topic])
     if not found:
-        raise Failure(f"{topic}: no replica of it is on its way", name="NOTHING")
+        raise Failure(f"topic {topic} has no reassignment in progress", name="NOTHING")
 
     def apply(link: Link) -> str:
         moves.begin(link, {one.place: None for one in found})
@@ -28,7 +28,7 @@ def cancelling(link: Link, topic: str) -> Change:
 
     return Change(
         "Take back", ("topic", "replicas", "cancel", topic), apply, seen,
-        says=("What was copied to the new nodes is thrown away.",),
+        says=("Data copied to the new nodes is discarded.",),
         columns=("partition", "before", "after"),
         rows=tuple(
             (f"{topic}:{one.partition}", _ids(one.replicas),

@@ -67,7 +67,7 @@ def under_way(
     chosen = None if names is None else frozenset(names)
     values = {"timeout": round(link.timeout_s * 1000), "topics": None}
     told = ask(link, *_LIST, values)
-    check(int(told.error_code), told.error_message, "what is on its way")
+    check(int(told.error_code), told.error_message, "reassignments in progress")
     rows = {
         (str(topic.name), int(one.partition_index)): one
         for topic in told.topics
@@ -160,8 +160,9 @@ class Watch:
         self._odd = self._odd + 1 if odd else 0
         if self._odd > _LOOKS:
             raise Failure(
-                f"{odd[0][0]} {odd[0][1]} has other replicas now, and nothing is on its way",
-                "somebody took it back or asked for others", name="REASSIGNMENT_GONE",
+                f"{odd[0][0]} {odd[0][1]} has other replicas now, and no reassignment is in "
+                "progress",
+                "it was cancelled, or replaced by another one", name="REASSIGNMENT_GONE",
             )  # fmt: skip
         wanted_nodes = {node for one in moving.values() for node in one.adding}
         silent = [one for one in wanted_nodes if one not in nodes or not nodes[one].lives]

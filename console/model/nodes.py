@@ -20,7 +20,7 @@ _METADATA: Final = "__cluster_metadata"
 SILENT_MS: Final = 3_000
 """A voter or observer that has asked for nothing for so long is gone: it asks twice a second."""
 
-LOOK: Final = "penstock cluster status shows the nodes that there are"
+LOOK: Final = "penstock cluster status shows the nodes"
 """The remedy for a number that nobody has."""
 RUNNING: Final = "running"
 FENCED: Final = "fenced"

@@ -67,7 +67,7 @@ def parse(text: str, now_ms: int) -> tuple[Place, bool]:
     if text in _WORDS:
         return Place(_WORDS[text]), False
     if text == "stored":
-        raise usage("-o stored needs a consumer group: say -g GROUP, or name an offset")
+        raise usage("-o stored needs a consumer group: add -g GROUP, or name an offset")
     if re.fullmatch(r"\d+", text):
         return Place(AT, int(text)), False
     if re.fullmatch(r"\+\d+", text):

@@ -28,8 +28,7 @@ def let_others_in(link: Link, found: Nodes, listen: str | None) -> str:
     if len(found.all) > 1:
         if listen is not None:
             raise usage(
-                "--listen is about an appliance that is alone, and this cluster has"
-                f" {len(found.all)} nodes"
+                f"--listen is for a single appliance, and this cluster has {len(found.all)} nodes"
             )
         return ""
     (number,) = found.all
@@ -94,7 +93,7 @@ def _wait(link: Link, number: int, before: int) -> None:
         if time.monotonic() > until:
             raise Failure(
                 f"node {number} has not opened its new listeners",
-                "its own words say why: penstock event",
+                "penstock event list shows why",
             )
         time.sleep(_LOOK_AGAIN_S)
 

@@ -51,7 +51,7 @@ def encoded(text: str, encoding: str) -> bytes:
             json_text.parse(text)
         return text.encode()
     except (binascii.Error, ValueError) as wrong:
-        raise usage(f"this is no {encoding}: {wrong}") from None
+        raise usage(f"not valid {encoding}: {wrong}") from None
 
 
 def typed(data: bytes) -> tuple[str, str]:

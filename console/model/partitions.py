@@ -54,7 +54,7 @@ def pages(
             return
         before, at = at, (rest.topic_name, rest.partition_index)
         if before is not None and at <= before:
-            raise Failure("its pages of topics do not end", name="BROKEN")
+            raise Failure("its pages of topics never end", name="BROKEN")
         breathe()
 
 

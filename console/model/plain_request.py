@@ -71,7 +71,7 @@ def _exchange(peer: socket.socket, key: int, version: int, body: bytes) -> bytes
     least = 4 + len(told)
     data = exchange(peer, head + body, least=least, most=_MOST)
     if struct.unpack_from(">i", data)[0] != _CORRELATION or data[4:least] != told:
-        raise ValueError("an answer to something else")
+        raise ValueError("a response to another request")
     return data[least:]
 
 
@@ -81,6 +81,6 @@ def _lost(link: Link, server: str, problem: Exception) -> Failure:
     if isinstance(problem, ConnectionError):
         text, hint = f"closed the connection: {problem.strerror or problem}", "try again"
     else:
-        text, hint = f"did not answer as a broker does: {problem}", ""
+        text, hint = f"sent an invalid response: {problem}", ""
     lost = Failure(f"{server} {text}", hint, where=server, code=UNREACHABLE, name="UNREACHABLE")
     return link.explained(lost) if isinstance(problem, ConnectionError) else lost

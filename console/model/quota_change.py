@@ -11,7 +11,7 @@ from console.model.quota_rules import Changes, Quotas, flags
 from console.model.quota_values import exact, shown
 from console.model.quotas import all_quotas, change, own_quotas
 
-NOTHING: Final = "nothing would change: it is so already"
+NOTHING: Final = "nothing to change: it has this value already"
 WhatIf = Callable[[Link, Quotas, Entity, Changes], tuple[str, ...]]
 """Sentences about what a change of an entity's quotas would have done; the quotas as they are."""
 
@@ -47,7 +47,7 @@ def proposal(entity: Entity, changes: Changes, what_if: WhatIf) -> Proposal:
         real = {one.kind: one.after for one in asked if one.before != one.after}
         before = {one.kind: one.before for one in asked}
         if not real:
-            raise Failure(NOTHING, "Esc goes back to what was typed", name="NO_CHANGE")
+            raise Failure(NOTHING, "Esc returns to the form", name="NO_CHANGE")
         return Change(
             verb="Set" if any(one is not None for one in real.values()) else "Take away",
             words=words(entity, real),

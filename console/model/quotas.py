@@ -141,7 +141,7 @@ def usage_now(link: Link) -> list[Usage]:
     except Failure as failure:
         if failure.kafka_code not in _NOT_TOLD:
             raise
-        failure.message = "this broker does not tell how much of a quota is used"
+        failure.message = "this broker does not report the usage of quotas"
         failure.hint = "Apache Kafka shows it in its metrics (JMX) only"
         raise
     rows = [_usage({kind: name or "" for kind, name in entity}, row) for entity, row in found]

@@ -68,11 +68,11 @@ def look(disk: Disk, folders: list[str], now_ms: int) -> list[Space]:
 
 def _beside(path: str, name: str) -> Iterator[Space]:
     if name.endswith(STRAY_FOLDER):
-        means = "what a repair, or a start, has set aside: nobody reads it"
+        means = "set aside by a repair or a start; not used"
         yield Space(ASIDE, name, _bytes(path), 0, True, means)
     elif name == LINKS:
         runs = taken_just_now(os.path.dirname(path))
-        means = "a backup is being taken" if runs else "of one that was killed: nobody reads it"
+        means = "a backup is running" if runs else "left by a killed backup; not used"
         yield Space(BACKUP, name, 0 if runs else _bytes(path), 0, not runs, means)
     elif key_of(name) is not None:
         means = "penstock topic list --deleted says how long it can be brought back"
@@ -103,7 +103,7 @@ def remove(folders: list[str], names: list[str], found: list[Space]) -> None:
     removable = {one.name for one in found if one.removable}
     for name in names:
         if name not in removable:
-            raise usage(f"{name} is not removed here", "penstock storage reclaim shows what can be")
+            raise usage(f"{name} cannot be deleted here", "penstock storage reclaim shows what can")
     for name in names:
         for folder in folders:
             try:

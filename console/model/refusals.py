@@ -22,11 +22,11 @@ _UNREACHABLE_NAMES: Final = frozenset(
     )
 )
 _HINTS: Final = {
-    "TOPIC_ALREADY_EXISTS": "say --if-not-exists when that is all right",
-    "UNKNOWN_TOPIC_OR_PARTITION": "penstock topic list shows the topics that there are",
+    "TOPIC_ALREADY_EXISTS": "add --if-not-exists to accept an existing topic",
+    "UNKNOWN_TOPIC_OR_PARTITION": "penstock topic list shows the topics",
     "OFFSET_OUT_OF_RANGE": "penstock topic describe shows first and next offset of each partition",
     "INVALID_CONFIG": "penstock config describe KEY explains a setting",
-    "INVALID_REPLICATION_FACTOR": "penstock cluster status shows the nodes that there are",
+    "INVALID_REPLICATION_FACTOR": "penstock cluster status shows the nodes",
     "MESSAGE_TOO_LARGE": "max.message.bytes of the topic holds for a whole batch: raise it, or make"
     " batches smaller with -X batch.size=BYTES; one record above 1 MB needs -X"
     " message.max.bytes=BYTES, too",

@@ -35,7 +35,7 @@ def reload(data_dir: str, limit_s: float = _LIMIT_S) -> list[Reread]:
         os.kill(feed.pid, signal.SIGHUP)
     except OSError as why:
         raise Failure(
-            f"process {feed.pid} cannot be told: {why.strerror}",
+            f"process {feed.pid} cannot be signalled: {why.strerror}",
             "ask as the user that runs the appliance, or as root", where=data_dir,
         ) from None  # fmt: skip
     heard: list[Event] = []
@@ -54,7 +54,7 @@ def reload(data_dir: str, limit_s: float = _LIMIT_S) -> list[Reread]:
         time.sleep(_EVERY_S)
     raise Failure(
         f"the appliance did not say within {limit_s:g} s that it has read its settings",
-        "penstock status says how it is", where=data_dir, code=UNREACHABLE, name="TIMED_OUT",
+        "penstock status shows its state", where=data_dir, code=UNREACHABLE, name="TIMED_OUT",
     )  # fmt: skip
 
 
@@ -68,7 +68,7 @@ def _check_certificates(heard: Iterable[Event], data_dir: str) -> None:
     if wrong is not None:
         raise Failure(
             wrong.fields.get("cause", "a listener has no certificate"),
-            "what was shown before is shown on; all else of the file is in force",
+            "the previous certificate stays in use; everything else of the file applies",
             where=data_dir, code=USAGE, name="INVALID_CONFIG",
         )  # fmt: skip
 

@@ -37,7 +37,7 @@ def renew(data_dir: str, names: tuple[str, ...], limit_s: float = _LIMIT_S) -> I
         if name not in there:
             raise usage(
                 f"{name} is no network process of this appliance",
-                f"it has {', '.join(there)}; of other processes penstock up is to be restarted",
+                f"it has {', '.join(there)}; for other processes restart penstock up",
             )
     for name in names or there:
         yield _renew(seen, data_dir, name, limit_s)
@@ -56,7 +56,7 @@ def _renew(seen: Observer, data_dir: str, name: str, limit_s: float) -> Renewed:
         os.kill(before.pid, PART)
     except OSError as why:
         raise Failure(
-            f"{name} (process {before.pid}) cannot be told: {why.strerror}",
+            f"{name} (process {before.pid}) cannot be signalled: {why.strerror}",
             "ask as the user that runs the appliance, or as root", where=data_dir,
         ) from None  # fmt: skip
     while time.monotonic() - began < limit_s:
@@ -66,7 +66,7 @@ def _renew(seen: Observer, data_dir: str, name: str, limit_s: float) -> Renewed:
             return Renewed(name, before.pid, now.pid, connections, took_s)
         time.sleep(_EVERY_S)
     raise Failure(
-        f"{name} has no successor after {limit_s:g} s", "penstock status says how it stands",
+        f"{name} has no successor after {limit_s:g} s", "penstock status shows its state",
         where=data_dir, code=UNREACHABLE, name="TIMED_OUT",
     )  # fmt: skip
 

@@ -53,7 +53,7 @@ def _placed(
             raise usage(f"{topic} has no partition {number}, only 0 to {len(chosen) - 1}")
         if unknown := [one for one in replicas if one not in brokers]:
             raise usage(
-                f"there is no node {unknown[0]}; those that there are: "
+                f"there is no node {unknown[0]}; the nodes are: "
                 + ", ".join(map(str, sorted(brokers)))
             )
         if len(set(replicas)) < len(replicas):

@@ -110,6 +110,6 @@ def _agreed(feed: Feed, until: float) -> int:
             break
         time.sleep(_EVERY_S)
     raise Failure(
-        "the appliance did not say that it restarts", "penstock status says how it is",
+        "the appliance did not say that it restarts", "penstock status shows its state",
         where=feed.data_dir, code=UNREACHABLE, name="TIMED_OUT",
     )  # fmt: skip

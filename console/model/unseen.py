@@ -100,7 +100,7 @@ def follow(data_dir: str, way: Way, pid: int, until_s: float) -> int:
         time.sleep(_EVERY_S)
     else:
         raise Failure(
-            "the appliance has not made way in time", "penstock status says how it is",
+            "the appliance has not made way in time", "penstock status shows its state",
             where=data_dir, code=UNREACHABLE, name="TIMED_OUT",
         )  # fmt: skip
     return 0

@@ -28,7 +28,7 @@ def seek_form(name: str, positions: Sequence[Position]) -> Form:
         )
 
     return Form(
-        f"Move offsets of {name}",
+        f"Reset offsets of {name}",
         (
             Field(
                 "to", "Where to", hint="start, end, 47, +5, -5, start+5, end-5, @2013-01-31, 2h",

@@ -146,7 +146,7 @@ def told(seen: Jobs, shown: int, typed: str = "") -> list[Part]:
         parts.append(("; told by the topic of states, they are changed on their host", "dim"))
     elif seen.runner is None and seen.jobs:
         command = f"penstock job serve --jobs {seen.folder}"
-        parts += [("; no runner works: ", "yellow"), f"{command} starts one"]
+        parts += [("; no runner is running: ", "yellow"), f"{command} starts one"]
     return parts
 
 

@@ -181,7 +181,7 @@ class LogView(View):
             return "this console changed nothing"
         if self.world.events.shown.value is None:
             return self.waiting()
-        return "nothing of that kind has happened lately"
+        return "no matching events"
 
     def _summary(self) -> tuple[Part, ...]:
         changed = sum(one.is_change and not one.problem for one in self._journal.entries.values())

@@ -110,7 +110,7 @@ def story(tmp_path_factory):
             where = folder / f"backups-{number}"
             rows[number] = where, *penstock("backup", "create", where, nodes[number].data)
         refused = typing("")("backup", "create", str(where), str(nodes[4].data), code=1)
-        assert "it is a controller alone" in refused.stderr
+        assert "is a controller only" in refused.stderr
         assert nodes.whole("events", PARTITIONS) and told(nodes) == before
     return before, rows, places
 
@@ -123,7 +123,7 @@ def test_what_a_node_had_is_an_appliance_alone(story, tmp_path, number):
     data = tmp_path / "data"
     done = typing("")("restore", str(where), str(data))
     assert f"it was node {number} of a cluster" in done.stderr
-    assert f"empty in what is restored: {', '.join(row['elsewhere'])}" in done.stderr
+    assert f"empty after the restore: {', '.join(row['elsewhere'])}" in done.stderr
     assert penstock("backup", "list", where)[0]["cluster"] == CLUSTER_ID
     assert CLUSTER_ID not in (data / "meta.properties").read_text()
     settings = nodes_of.properties(places[number - 1], places)

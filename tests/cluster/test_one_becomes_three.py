@@ -379,9 +379,9 @@ def test_an_old_folder_gets_voters_that_can_come_and_go_by_the_invitation(cluste
 @pytest.mark.parametrize(
     ("number", "cluster_id", "listen", "said"),
     [
-        (1, "", (), "there is a node 1 already"),
+        (1, "", (), "node 1 exists already"),
         (None, "other", (), "not to other"),
-        (None, "", (":0",), "have to know the port"),
+        (None, "", (":0",), "name a port"),
         (None, "", (":1", ":3"), "there is one --listen"),
     ],
 )

@@ -64,8 +64,8 @@ def test_a_token_lets_in_one_node_once(tmp_path):
         ):
             assert register(link, number, cluster, given) == refused
         for given, number, said in (
-            (None, 2, "only takes nodes that are invited"),
-            ("guessed", 2, "used, or was never given out"),
+            (None, 2, "admits only invited nodes"),
+            ("guessed", 2, "used already, or never issued"),
             (token, 3, "for node 2, not for node 3"),
         ):
             with pytest.raises(Failure, match=said):

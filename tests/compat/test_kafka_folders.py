@@ -266,7 +266,7 @@ def test_what_cannot_be_moved_is_said(taken, tmp_path):
     assert "no meta.properties" in none
     copied = copy_without_end(source, tmp_path)
     unclean = penstock("export", new, "--data", copied, "--yes", code=1).stderr
-    assert "was not closed in order" in unclean
+    assert "was not shut down cleanly" in unclean
     planned = penstock("import", tmp_path / "copy", "--data", new, "--dry-run").stderr
     assert "verifies the ends" in planned
 

@@ -69,7 +69,7 @@ def test_a_file_is_applied_once_and_taken_back_from_what_is_exported(ask, file, 
     assert actions(ask("config", "apply", desired, "--yes", "-o", "json")) == before
     again = ask("config", "apply", desired, "--check", "-o", "json")
     assert {row["action"] for row in rows(again)} == {"nothing"}
-    assert "it is as the file says" in again.stderr
+    assert "the state matches the file" in again.stderr
     assert rows(ask("config", "get", "-t", "orders", "retention.ms", "-o", "json"))[0][
         "value"
     ] == str(7 * 86_400_000), "as Kafka's tools read it"

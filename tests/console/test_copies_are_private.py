@@ -71,14 +71,14 @@ def test_a_place_without_a_backup_is_told(forks, tmp_path, command):
     typed = ["restore", where, str(tmp_path / "d")] if verb == "restore" else ["backup", verb]
     done = forks.run(*typed, *([where, *rest] if verb != "restore" else []))
     assert done.returncode == 2
-    assert b"there is no backup at that place" in done.stderr
+    assert b"no such folder, and no backup" in done.stderr
     assert not os.path.exists(where)
 
 
 def test_a_verify_of_an_empty_folder_is_not_sound(forks, tmp_path):
     done = forks.run("backup", "verify", str(tmp_path))
     assert done.returncode == 2
-    assert b"there is no backup at that place" in done.stderr
+    assert b"there is no backup there" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -149,7 +149,7 @@ def test_who_did_what_is_told_of_topic_group_and_client(run, told):
     client = changed[0]["client"]
     assert rows(told("--client", client, "topic:events.a", "-o", "json"))
     assert rows(told("--level", "error", "--topic", "events.a", "-o", "json")) == []
-    assert "nothing of that kind" in told("--topic", "no-such").stderr
+    assert "no matching events" in told("--topic", "no-such").stderr
     lines = told("--topic", "events.a", "-n", "2").stdout.splitlines()
     assert len(lines) == 2 and " topics=events.a" in lines[-1]
     assert "level" in told("--level", "loud", code=2).stderr

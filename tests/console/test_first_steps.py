@@ -130,7 +130,7 @@ def test_more_partitions_than_can_be_asked_for_are_refused_with_the_limit(run, a
         (["-b", "localhost:1", "topic", "list"], "behind its name"),
         (["config", "lint", "no-such"], "no-such cannot be read: No such file or directory"),
         (["quota", "set", "--client-id", "c", "produce=fast"], "produce=fast is not a rate"),
-        (["backup", "create", "data/mine", "data"], "data/mine is in what is backed up"),
+        (["backup", "create", "data/mine", "data"], "data/mine lies inside the data folder"),
         (["profile", "add", "x", "bad address"], "'bad address' is not HOST:PORT"),
         (["restore", "no-such", "empty"], "penstock backup create WHERE makes one"),
     ],
@@ -211,7 +211,7 @@ def test_names_of_settings_are_completed(words, begun, expected):
         (("quota", "usage", "--throttled"), "nobody is throttled"),
         (("quota", "list"), "no quota is set"),
         (("topic", "list", "nothing.is.called.so"), "no topic is called so"),
-        (("group", "list", "nobody.is.called.so"), "no group is there of that kind"),
+        (("group", "list", "nobody.is.called.so"), "no matching group"),
         (("topic", "list", "--deleted", "nothing"), "no deleted topic can be brought back"),
     ],
 )

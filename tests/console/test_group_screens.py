@@ -96,7 +96,7 @@ def test_offsets_are_moved_by_a_plan(filled, link):
     async def act(seat):
         await seat.sees("Lag")
         await seat.press("o")
-        await seat.sees(f"Move offsets of {name}", "Where to")
+        await seat.sees(f"Reset offsets of {name}", "Where to")
         await seat.type("later")
         await seat.press("enter")
         await seat.sees("for example start, end, 47")
@@ -229,7 +229,7 @@ def test_offsets_of_one_topic_are_forgotten(filled, link):
         await seat.sees("Lag", OTHER)
         await seat.press("tab", "g", "F")
         await seat.plan()
-        await seat.sees(f"never read {TOPIC}", f"delete-offsets {name} -t {TOPIC}")
+        await seat.sees(f"no position in {TOPIC}", f"delete-offsets {name} -t {TOPIC}")
         await seat.type(name)
         await seat.press("enter")
         await seat.hears(f"2 committed offsets of {TOPIC} deleted")
@@ -250,7 +250,7 @@ def test_a_member_is_put_out(filled, link, protocol):
             await seat.plan()
             await seat.sees("joins again at its next heartbeat", f"remove-member {name} host-7")
             await seat.press("right", "enter")
-            await seat.hears("host-7 is put out")
+            await seat.hears("host-7 is removed")
 
         sit(filled.bootstrap, act, size=LARGE, first=Place("group", name))
         (group,) = groups.described(link, [name])

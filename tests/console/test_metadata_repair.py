@@ -47,7 +47,7 @@ def test_repair_says_what_it_would_do_does_it_and_the_records_are_there(data):
     told = penstock("metadata", "repair", data, "--dry-run", "-o", "json", code=4)
     [row] = json.loads(told.stdout)
     assert row["from_folders"] == ["kept"] and row["lost"] == 1
-    assert "topic kept (2 partitions) is known by its folders only" in told.stderr
+    assert "topic kept (2 partitions) is recovered from its folders" in told.stderr
     assert "needs --yes" in penstock("metadata", "repair", data, code=2).stderr
     penstock("metadata", "repair", data, "--yes")
     [row] = json.loads(penstock("metadata", "repair", data, "-o", "json").stdout)

@@ -128,7 +128,7 @@ def test_the_palette_means_the_job_where_somebody_is(alone, folder):
 
 def test_without_a_runner_it_says_so(alone, folder):
     async def act(seat):
-        await seat.sees("no runner works: ", "job serve --jobs", "down")
+        await seat.sees("no runner is running: ", "job serve --jobs", "down")
 
     sit(alone.bootstrap, act, size=LARGE, first=Place("jobs"), jobs=str(folder.path))
 
@@ -162,7 +162,7 @@ def test_a_preview_is_a_command_beside_the_console(alone, folder):
         await seat.press(":")
         await seat.type(f"preview {wrong}")
         await seat.press("enter")
-        await seat.sees("topik", "docs/jobs.md says what a job file may say")
+        await seat.sees("topik", "docs/jobs.md describes job files")
         assert f"job preview {wrong} --jobs" in seat.line("$ ")
         rows = [{"who": "a", "n": n, "none": None} for n in (1, 20, 3)]
         app.world._previews.ask = lambda *_: Preview(rows, ["who STRING, n BIGINT"])
@@ -206,7 +206,7 @@ def test_jobs_are_started_stopped_reset_and_removed_after_a_plan(alone, folder):
         await seat.sees("busy")
         await seat.press("j", "S")
         await seat.plan()
-        await seat.sees("Stop job busy", "stopped", "The batch that is being written is finished")
+        await seat.sees("Stop job busy", "stopped", "The current batch is finished")
         assert "job stop busy --jobs" in seat.text()
         await seat.press("enter")
         await seat.back()
@@ -219,13 +219,13 @@ def test_jobs_are_started_stopped_reset_and_removed_after_a_plan(alone, folder):
         await seat.until(lambda: seat.app.world.jobs.shown.value.jobs["busy"].wish == "stopped")
         await seat.press("S")
         await seat.plan()
-        await seat.sees("Start job busy", "It goes on from where it came to")
+        await seat.sees("Start job busy", "It continues where it stopped")
         await seat.press("right", "enter")
         await seat.back()
         assert wish(folder, "busy").state == "running"
         await seat.press("o")
         await seat.plan()
-        await seat.sees("Reset job busy", "how far it read", "10 B", "Topics stay as they are")
+        await seat.sees("Reset job busy", "its position", "10 B", "Topics do not change")
         await seat.type("bus")
         await seat.press("enter")
         assert busy.checkpoint.exists(), "the whole name is typed"
@@ -254,7 +254,7 @@ def test_with_read_only_no_job_is_changed(alone, folder):
             await seat.hears("nothing can be changed")
         proposal = job_changes.stop(str(folder.path), "busy")
         link = reading(alone.bootstrap)
-        with pytest.raises(Failure, match="nothing can be changed here"):
+        with pytest.raises(Failure, match="nothing can be changed"):
             proposal.plan(link).apply(link)
 
     sit(

@@ -238,7 +238,7 @@ def test_quotas_of_apache_kafka_are_listed_and_changed(node):
     whose = ((CLIENT_ID, None), (USER, "alice"))
 
     async def act(seat):
-        await seat.sees("no quota is set", "does not tell how much of a quota is used", "JMX")
+        await seat.sees("no quota is set", "does not report the usage of quotas", "JMX")
         await seat.press("n")
         for typed in ("alice", "<default>", "", "3MB/s"):
             await seat.type(typed)

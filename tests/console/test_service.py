@@ -267,7 +267,7 @@ def test_backups_every_night_are_installed_and_stay_as_they_were_wished(service,
         unit.read_text()
     )
     within = home / ".local/state/penstock/data/backups"
-    assert "is in what is backed up" in service("install", "--backup", str(within), code=2)
+    assert "lies inside the data folder" in service("install", "--backup", str(within), code=2)
     assert lines(timer.read_text(), "Persistent") == ["yes"]
     called(home)
     service("uninstall")

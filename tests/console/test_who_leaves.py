@@ -77,7 +77,7 @@ def test_who_leaves_gives_its_replicas_away_or_has_none(cluster):
         leaving.leaving(None, 3, fewer=False)
     assert "--fewer-replicas" in few.value.hint
     plan = leaving.leaving(None, 3, fewer=True)
-    assert plan.says == ("1 of these partitions have one replica less then.",)
+    assert plan.says == ("1 of these partitions then have one replica less.",)
 
 
 @pytest.mark.parametrize("directory", [None, UUID(int=7)])

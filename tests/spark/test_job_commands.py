@@ -131,7 +131,7 @@ def test_status_tells_causes_and_checks(here, capsys):
     board.set("running")
     _, out, _ = job(capsys, "status", "-o", "json")
     (row,) = json.loads(out)
-    assert (row["state"], row["cause"]) == ("down", "no runner works")
+    assert (row["state"], row["cause"]) == ("down", "no runner is running")
     _, out, _ = job(capsys, "logs", "people", "-n", "2")
     assert [line.split()[1] for line in out.splitlines()] == ["failed:", "running"]
 

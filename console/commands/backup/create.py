@@ -48,7 +48,7 @@ def command(where: str, folders: tuple[str, ...], keep: int | None, output: str)
     kept = store.opened(where)
     paths = [os.path.abspath(one) for one in folders or (DEFAULT_DATA,)]
     if any(f"{os.path.abspath(where)}/".startswith(f"{path}/") for path in paths):
-        raise usage(f"{where} is in what is backed up: what takes that takes both")
+        raise usage(f"{where} lies inside the data folder: a loss of the one is a loss of both")
     running = Running(disk, paths)
     taken = giving_way(lambda: take(disk, running, kept, progress.is_at))
     progress.wipe()
@@ -67,7 +67,10 @@ def command(where: str, folders: tuple[str, ...], keep: int | None, output: str)
     for text in made.left_out:
         say(f"left out: {text}")
     if made.elsewhere:
-        say(f"of other nodes alone, not in this backup: {made.missing}")
+        say(f"partitions of other nodes only, not in this backup: {made.missing}")
     if made.torn:
-        say("transactions were decided all the time: restore ends where all of them are whole")
+        say(
+            "transactions were completing throughout: a restore ends at the last point where "
+            "all are complete"
+        )
     return NEGATIVE if made.left_out else OK

@@ -27,7 +27,7 @@ def command(where: str, keep: int, dry_run: bool, yes: bool, output: str) -> int
     kept = store.opened(where, existing=True)
     gone = manifest.names(kept)[:-keep]
     if gone and not dry_run:
-        confirm(f"{len(gone)} backups in {where} are forgotten", yes=yes)
+        confirm(f"{len(gone)} backups deleted in {where}", yes=yes)
         keeping.forget(kept, keep)
-    emit([{"name": name} for name in gone], output, empty="there is none to forget")
+    emit([{"name": name} for name in gone], output, empty="no backup to delete")
     return OK

@@ -16,8 +16,8 @@ from console.show.output import Row, emit
 _NARROW: Final = ("client_id", "instance", "software", "pushed", "metrics", "metric", "labels",
                   "value", "unit")  # fmt: skip
 _NONE: Final = (
-    "no client pushes its metrics: a subscription asks for them, such as"
-    " penstock config set metrics='*' interval.ms=10s --client-metrics everybody"
+    "no client pushes its metrics; create a subscription, for example penstock config set "
+    "metrics='*' interval.ms=10s --client-metrics everybody"
 )
 
 
@@ -47,7 +47,7 @@ def command(client: str | None, data: str, metric: str, output: str) -> int:
         emit(rows, output, narrow=_NARROW, name="client_id", empty=_NONE)
         return OK
     told = [asdict(one) if whole else _value(one) for one in values(data, client, metric)]
-    emit(told, output, narrow=_NARROW[1:], name="metric", empty="it has said nothing of that")
+    emit(told, output, narrow=_NARROW[1:], name="metric", empty="no value of this client")
     return OK
 
 

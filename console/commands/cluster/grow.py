@@ -78,7 +78,7 @@ class _Rules:
         if keys:
             told.append(f"new topics get {self.replicas} replicas, too ({keys}, for all nodes)")
         if self.eligible:
-            told.append(f"eligible leader replicas are kept ({features.ELR}=1)")
+            told.append(f"eligible leader replicas enabled ({features.ELR}=1)")
         return "; ".join(told)
 
     def apply(self, link: Link) -> None:
@@ -88,7 +88,7 @@ class _Rules:
             new_topics.keep(link, self.defaults)
         if self.eligible:
             features.raise_to(link, features.ELR, 1)
-            say(f"eligible leader replicas are kept now ({features.ELR}=1)")
+            say(f"eligible leader replicas are enabled now ({features.ELR}=1)")
 
 
 def _rules(link: Link, replicas: int) -> _Rules:
@@ -96,5 +96,5 @@ def _rules(link: Link, replicas: int) -> _Rules:
     lacks = not new_topics.keeps_eligible(link, replicas)
     why_not = features.refusal(link, features.ELR, 1) if lacks else ""
     if why_not:
-        say(f"eligible leader replicas stay off: {why_not}")
+        say(f"eligible leader replicas stay disabled: {why_not}")
     return _Rules(replicas, defaults, lacks and not why_not)

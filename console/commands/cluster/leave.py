@@ -90,13 +90,13 @@ def _ask(change: Change | None, node: int, *, yes: bool) -> None:
             if plan[_SHOWN:]:
                 say(f"and {len(plan) - _SHOWN:,} more; --dry-run shows all of them")
         told = f": {facts_told(change)}"
-    confirm(f"This takes node {node} out{told}", yes=yes)
+    confirm(f"This removes node {node}{told}", yes=yes)
 
 
 def _stopped(link: Link, node: int) -> None:
     """Until it does not run any more."""
     if not nodes.look(link).all[node].lives:
         return
-    say(f"node {node} has no replica any more: stop it now; this waits until it is gone")
+    say(f"node {node} has no replica any more: stop it now; this command waits until it is gone")
     while nodes.look(link).all[node].lives:
         time.sleep(_EVERY_S)

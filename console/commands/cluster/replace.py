@@ -73,7 +73,7 @@ def _say(text: str) -> None:
 
 def _told(found: Refill, node: int) -> str:
     if not found.runs:
-        return f"waits for node {node}"
+        return f"waiting for node {node}"
     text = f"{found.whole} of {some(found.partitions, 'replica')} in sync"
     if found.records:
         text += f", {some(found.records, 'record')}, {in_bytes(found.bytes)} behind"

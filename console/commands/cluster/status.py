@@ -68,7 +68,7 @@ def _wrong(found: Nodes, health: Health) -> list[str]:
     down = [one for one in found.all.values() if not one.lives]
     wrong = [f"node {one.id} is {one.state}" for one in down]
     if found.quorum.leader is None:
-        wrong.append("nobody leads the metadata log")
+        wrong.append("the metadata quorum has no leader")
     counts = (
         (health.offline, "without a leader"),
         (health.under_min_isr, "under min ISR"),
@@ -154,7 +154,7 @@ def _shown(one: Node, found: Nodes, said: Told) -> Row:
 def _quorum(found: Nodes) -> str:
     quorum = found.quorum
     if quorum.leader is None:
-        return "nobody leads the metadata log"
+        return "the metadata quorum has no leader"
     text = f"node {quorum.leader} leads in epoch {quorum.epoch}, {some(quorum.end, 'record')};"
     text += f" voters {', '.join(map(str, quorum.voters))}"
     if quorum.observers:

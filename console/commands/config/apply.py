@@ -69,13 +69,13 @@ def apply(
         for sentence in step.change.says if step.change is not None else ():
             say(f"{step.rows[0].name}: {sentence}")
     if not todo:
-        say("it is as the file says")
+        say("nothing to change: the state matches the file")
         return OK
     if check or dry_run:
         return NEGATIVE if check else OK
     _ask(todo, yes)
     for step in todo:
-        assert step.change is not None, "only those with a change are done"
+        assert step.change is not None, "only topics with a change are applied"
         first = step.rows[0]
         say(f"{first.kind} {first.name}: {_done(step.change, reading, link)}")
     return OK
@@ -91,7 +91,7 @@ def _ask(todo: list[Step], yes: bool) -> None:
     rows = [row for step in todo for row in step.rows]
     made = len([row for row in rows if row.action == CREATE])
     taken = len([row for row in rows if row.action == REMOVE])
-    what = f"{len(rows)} values: {made} new, {len(rows) - made - taken} others, {taken} taken away"
+    what = f"{len(rows)} values: {made} new, {len(rows) - made - taken} changed, {taken} removed"
     if gone := [step.rows[0].name for step in todo if step.removes]:
         confirm_names(f"{what}, and these topics deleted: {', '.join(gone)}", gone, yes=yes)
     else:

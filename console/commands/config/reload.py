@@ -35,7 +35,7 @@ def command(data: str, output: str) -> int:
     emit(rows, output, name="key")
     later = sum(not one.at_once for one in found)
     if not found:
-        say("the file says what is in force")
+        say("nothing to change: the settings match the file")
     elif later:
         say(f"{later} of {len(found)} need a restart")
     return NEGATIVE if later else OK

@@ -70,7 +70,7 @@ def command(
     penstock event list --client 10.0.0.7 '!no-progress'
     """
     if follow and output not in (*_LINES, "jsonl"):
-        raise usage("what is followed is printed as lines or with -o jsonl")
+        raise usage("-f prints lines or -o jsonl only")
     typed = wanted(shlex.join(words), level_of(level))
     keeps = replace(
         typed,
@@ -82,7 +82,7 @@ def command(
     found = [one for one in feed.look() if keeps(one)]
     _print(found[-lines:], output)
     if not found and output in _LINES:
-        say("nothing of that kind has happened lately")
+        say("no matching events")
     missed = 0
     while follow:
         sys.stdout.flush()
@@ -90,10 +90,10 @@ def command(
         was_over = feed.seen.is_over
         _print([one for one in feed.look() if keeps(one)], output)
         if feed.seen.missed > missed:
-            say(f"{feed.seen.missed - missed} events came too fast to be read")
+            say(f"{feed.seen.missed - missed} events were overwritten before they could be read")
             missed = feed.seen.missed
         if feed.seen.is_over and not was_over:
-            say("the appliance has ended; when another one takes its place, that is followed")
+            say("the appliance has ended; this command follows its successor when one starts")
     return OK
 
 

@@ -87,7 +87,7 @@ def offsets(
     ]
     if not plan or dry_run:
         if not plan:
-            say(f"{name} has committed nothing there; nothing was deleted")
+            say(f"{name} has no committed offsets there; nothing was deleted")
         emit([row | {"status": "would be deleted"} for row in plan], output, name="topic")
         return OK
     confirm_names(f"This deletes {len(plan)} committed offset(s) of {name}", [name], yes=yes)

@@ -39,7 +39,7 @@ def command(
     narrowed = names or regex or state
     if output == "wide":
         _count(link, rows)
-    emit(rows, output, empty="no group is there" + (" of that kind" if narrowed else ""))
+    emit(rows, output, empty="no matching group" if narrowed else "no group")
     return OK
 
 

@@ -51,5 +51,5 @@ def command(
         return OK
     called = ", ".join(f"{one.instance_id or one.client_id} at {one.host.lstrip('/')}"
                        for one in found[:5])  # fmt: skip
-    confirm(f"This puts {len(found)} member(s) out of {name}: {called}", yes=yes)
+    confirm(f"This removes {len(found)} member(s) from {name}: {called}", yes=yes)
     return told(remove(link, group, found), "removed", output)

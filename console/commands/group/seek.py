@@ -118,7 +118,7 @@ def _ask(name: str, rows: list[Row], output: str) -> None:
         table(list(rows[0]), rows, err=True)
     elif output not in ("json", "jsonl"):  # there the one document is the failure
         _show(rows, "not moved", output)
-    confirm(f"This moves {len(rows)} committed offset(s) of {name}", yes=False)
+    confirm(f"This resets {len(rows)} committed offset(s) of {name}", yes=False)
 
 
 def _show(rows: list[Row], status: str, output: str) -> None:

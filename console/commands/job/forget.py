@@ -38,7 +38,7 @@ def reset(folder: Folder, name: str, yes: bool, dry_run: bool, timeout: float, o
         return OK
     for row in rows:
         say(f"  {row['forgets']}: {row['bytes']:,} bytes")
-    confirm_names(f"Job {name} forgets this", [name], yes=yes)
+    confirm_names(f"Job {name} loses this", [name], yes=yes)
     if place.wish().state == RUNNING and not jobs.has_runner(folder):
         say(NO_RUNNER)
     jobs.reset(folder, place, timeout)
@@ -64,7 +64,7 @@ def remove(
     places = [folder.get(name) for name in dict.fromkeys(names)]
     if not dry_run:
         listed = ", ".join(place.name for place in places)
-        confirm_names(f"This deletes {listed} and how far it came", list(names), yes=yes)
+        confirm_names(f"This deletes {listed} with its progress", list(names), yes=yes)
         jobs.remove(folder, places, timeout)
     done = "would be removed" if dry_run else "removed"
     emit([{"job": place.name, "status": done} for place in places], output, name="job")

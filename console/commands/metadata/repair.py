@@ -61,14 +61,14 @@ def command(folders: tuple[str, ...], dry_run: bool, yes: bool, output: str) -> 
         row = _row(made)
         if sound or dry_run:
             emit(
-                [row | {"result": "sound" if sound else "would be made anew"}],
+                [row | {"result": "sound" if sound else "would be rebuilt"}],
                 output,
                 name="result",
             )
             _say_what_is_lost(made)
             return OK if sound or made.lossless else NEGATIVE
         _say_what_is_lost(made)
-        what = f"The metadata log of {data_dir} is made anew with {row['topics']} topics"
+        what = f"The metadata log of {data_dir} is rebuilt with {row['topics']} topics"
         confirm(what, yes=yes)
         old = repair.carry_out(disk, data_dir, made, time.time_ns() // 1_000_000)
         check_metadata_is_whole(disk, [data_dir], made.image)
@@ -78,7 +78,7 @@ def command(folders: tuple[str, ...], dry_run: bool, yes: bool, output: str) -> 
         for lock in locks:
             lock.close()
     emit(
-        [row | {"result": f"made anew, the old files are in {os.path.basename(old)}"}],
+        [row | {"result": f"rebuilt, the old files are in {os.path.basename(old)}"}],
         output,
         name="result",
     )
@@ -90,8 +90,8 @@ def _set_aside(disk: OsDisk, data_dir: str, output: str, *, dry_run: bool, yes: 
     off here could undo it there.
     """
     say(
-        "damaged, and the other voters have all of it: the log is set aside, and the next start"
-        " fetches it from them. All of them have to run until this node is level again"
+        "damaged, and the other voters have all of it: the log is set aside, and the next "
+        "start fetches it from them. All of them must run until this node has caught up"
     )
     result = "would be set aside"
     if not dry_run:
@@ -120,7 +120,7 @@ def _say_what_is_lost(made: Plan) -> None:
         say(f"damaged: the records from offset {first} {to} are in no snapshot: what they changed"
             " is lost")  # fmt: skip
     if made.contradictions:
-        say(f"{made.contradictions} records make no sense without those and are left out")
+        say(f"{made.contradictions} records depend on those and are left out")
     for name, partitions in sorted(made.found.items()):
-        say(f"topic {name} ({partitions} partitions) is known by its folders only: its settings"
-            " become the default ones")  # fmt: skip
+        say(f"topic {name} ({partitions} partitions) is recovered from its folders: its "
+            "settings become the defaults")  # fmt: skip

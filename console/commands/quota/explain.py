@@ -37,7 +37,7 @@ def command(link: Link, everything: bool, entity: Entity, output: str) -> int:
     rules = explained(all_quotas(link), who, KINDS)
     rows = [_row(one) for one in rules if everything or one.value is not None]
     narrow = ("quota", "rank", "entity", "limit", "holds", "together")
-    emit(rows, output, narrow=narrow, name="entity", empty="no quota holds for this client")
+    emit(rows, output, narrow=narrow, name="entity", empty="no quota applies to this client")
     return OK
 
 

@@ -41,7 +41,7 @@ def command(link: Link, throttled: bool, output: str) -> int:
 def _nobody(throttled: bool) -> str:
     if throttled:
         return "nobody is throttled"
-    return "nobody has used a quota since the start; penstock quota list shows those that are set"
+    return "no quota was used since the start; penstock quota list shows all quotas"
 
 
 def _row(one: Usage, output: str) -> Row:

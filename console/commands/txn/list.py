@@ -57,7 +57,7 @@ def command(
     if output == "wide":
         _measure(link, rows, found)
     narrowed = names or regex or state or only_open
-    emit(rows, output, empty="no transactional id" + (" of that kind" if narrowed else " is there"))
+    emit(rows, output, empty="no matching transactional id" if narrowed else "no transactional id")
     return OK
 
 

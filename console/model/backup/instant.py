@@ -93,7 +93,7 @@ class Running:
         self._identity = identities[0]
         self._lock = _locked(folders[0])
         if self._lock < 0:
-            text = f"a backup of {folders[0]} is being taken just now"
+            text = f"a backup of {folders[0]} is running"
             raise Failure(text, name="BACKUP_RUNS")
 
     def close(self) -> None:
@@ -109,7 +109,7 @@ class Running:
             found = self._look()
             if found is not None:
                 return found
-        raise Failure("topics come and go too fast to be backed up", name="NO_INSTANT")
+        raise Failure("topics are created and deleted too fast for a backup", name="NO_INSTANT")
 
     def _wait_until_open(self) -> None:
         """Partitions that were made just now, or whose process has a successor, come soon."""
@@ -134,7 +134,7 @@ class Running:
             raise Failure(str(why), name="METADATA_UNREADABLE") from None
         image = follower.image
         if image.brokers and self._identity.node_id not in image.brokers:
-            text = f"node {self._identity.node_id} has no partitions, it is a controller alone"
+            text = f"node {self._identity.node_id} is a controller only and has no partitions"
             raise Failure(text, "back up the nodes that are brokers", name="NO_BROKER")
         logs, left_out = self._logs(image, table)
         follows = any(table.get(one.handle, columns.STATUS) == columns.FOLLOWING for one in logs)
@@ -261,7 +261,7 @@ def _read_marks(table: PartitionTable, logs: list[Log], heard_s: float) -> tuple
         return ms, True
     raise Failure(
         f"for {_PATIENCE_S:.0f} s there was no instant without a transaction being decided",
-        "try again when there are fewer of them",
+        "retry when there are fewer of them",
         name="NO_INSTANT",
     )
 

@@ -43,7 +43,7 @@ def _some(store: Store) -> list[str]:
     """Names of the backups, of which there must be one. Raises Failure."""
     names = manifest.names(store)
     if not names:
-        raise usage("there is no backup at that place", "penstock backup create WHERE makes one")
+        raise usage("there is no backup there", "penstock backup create WHERE makes one")
     return names
 
 
@@ -87,7 +87,7 @@ def _mark(store: Store, digest: str, *, damaged: bool) -> None:
 
 def _problem(store: Store, digest: str, *, there: bool) -> str:
     if not there:
-        return "it is missing"
+        return "missing"
     read = sha256()
     try:
         for piece in store.get(place(digest)):

@@ -123,17 +123,17 @@ def read(store: Store, name: str) -> Manifest:
     data = b"".join(store.get(f"{BACKUPS}/{name}{_SUFFIX}"))
     digest, _, body = data.rstrip(b"\n").partition(b" ")
     if digest.decode("ascii", "replace") != sha256(body).hexdigest():
-        raise Failure(f"the list of the backup {name} is damaged", name="BACKUP_DAMAGED")
+        raise Failure(f"the manifest of backup {name} is damaged", name="BACKUP_DAMAGED")
     try:
         found: dict[str, Any] = json.loads(body)
         version = found.pop("format")
         one = _made(found) if version == FORMAT else None
     except (ValueError, KeyError, TypeError, AttributeError, PeerError) as why:
-        text = f"the list of the backup {name} is not what penstock writes: {why}"
+        text = f"the manifest of backup {name} is invalid: {why}"
         raise Failure(text, name="BACKUP_DAMAGED") from None
     if one is None:
-        text = f"the backup {name} is of a later version of penstock"
-        raise Failure(text, "restore it with that", name="BACKUP_UNKNOWN")
+        text = f"backup {name} was made by a later version of penstock"
+        raise Failure(text, "restore it with that version", name="BACKUP_UNKNOWN")
     return one
 
 

@@ -81,8 +81,8 @@ def planned(store: Store, backup: Manifest, folders: list[str], to_ms: int = -1)
     missing = [one for one in sorted(backup.digests) if place(one) not in sizes]
     if missing:
         raise Failure(
-            f"{len(missing)} pieces of the backup are not there, e.g. {missing[0]}",
-            "penstock backup verify says which backups are whole", name="DAMAGED",
+            f"{len(missing)} files of the backup are missing, for example {missing[0]}",
+            "penstock backup verify shows which backups are complete", name="DAMAGED",
         )  # fmt: skip
     if to_ms >= 0:
         to_ms = quiet.time_before(to_ms, _steps(store, backup))
@@ -91,7 +91,9 @@ def planned(store: Store, backup: Manifest, folders: list[str], to_ms: int = -1)
 
 def _check(backup: Manifest, folders: list[str]) -> None:
     if len(folders) != len(backup.identities):
-        raise usage(f"the appliance had {len(backup.identities)} log folders: name as many")
+        raise usage(
+            f"the appliance had {len(backup.identities)} log directories: name as many folders"
+        )
     for folder in folders:
         if os.path.isdir(folder) and os.listdir(folder):
             raise usage(f"{folder} is not empty")
@@ -251,7 +253,7 @@ def _write(disk: Disk, store: Store, folder: str, part: Part) -> None:
 
 def _changed(digest: str) -> Failure:
     text = f"the bytes of {digest} have changed since the backup was taken"
-    return Failure(text, "penstock backup verify says which backups are whole", name="DAMAGED")
+    return Failure(text, "penstock backup verify shows which backups are complete", name="DAMAGED")
 
 
 @dataclass(slots=True)

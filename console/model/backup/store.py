@@ -44,7 +44,7 @@ def opened(where: str, *, existing: bool = False) -> Store:
     if "://" not in where:
         path = os.path.abspath(where)
         if existing and not os.path.isdir(path):
-            raise usage(f"{where}: there is no backup at that place, and no folder", _MAKES)
+            raise usage(f"{where}: no such folder, and no backup", _MAKES)
         return FolderStore(path)
     if not where.startswith("s3://"):
         raise usage(f"{where}: backups go to a folder, or to s3://BUCKET/PREFIX")

@@ -49,7 +49,9 @@ def wished(where: str | None, keep: int | None, place: Place) -> Backups | None:
                 "name a folder elsewhere, best of another disk",
             )
     if f"{found.where}/".startswith(f"{place.data}/"):
-        raise usage(f"{found.where} is in what is backed up: what takes that takes both")
+        raise usage(
+            f"{found.where} lies inside the data folder: a loss of the one is a loss of both"
+        )
     return found
 
 
