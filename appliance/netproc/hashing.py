@@ -34,15 +34,28 @@ class Hashing:
         self._bell = -1
 
     def ask_thread(self, work: Callable[[], bool], then: Callable[[bool], None]) -> bool:
-        """Calls `then` by the loop with the result of `work`; False: too many wait."""
-        if self._waiting >= MOST:
+        """Calls `then` by the loop with the result of `work`; False: too many wait, or the system
+        has no thread or descriptor left."""
+        if self._waiting >= MOST or not (self._bell >= 0 or self._start_thread()):
             return False
-        if self._bell < 0:
-            self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-            self._loop.register(self._bell, select.EPOLLIN, self)
-            threading.Thread(target=self._run, name="hashing", daemon=True).start()
         self._waiting += 1
         self._jobs.put((work, then))
+        return True
+
+    def _start_thread(self) -> bool:
+        """Starts the thread, which rings `_bell`. False: not now; the next password tries again."""
+        try:
+            bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        except OSError:
+            return False
+        thread = threading.Thread(target=self._run, args=(bell,), name="hashing", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # "can't start new thread"
+            os.close(bell)
+            return False
+        self._bell = bell
+        self._loop.register(bell, select.EPOLLIN, self)
         return True
 
     def ready(self, mask: int) -> None:
@@ -54,7 +67,7 @@ class Hashing:
             self._waiting -= 1
             then(said)
 
-    def _run(self) -> None:
+    def _run(self, bell: int) -> None:
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
         while True:
@@ -64,4 +77,4 @@ class Hashing:
             except Exception:  # nobody is let in by a mistake of ours
                 said = False
             self._done.append((then, said))
-            os.eventfd_write(self._bell, 1)
+            os.eventfd_write(bell, 1)

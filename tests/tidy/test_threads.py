@@ -14,6 +14,7 @@ TESTED = {
     "appliance/exporter/certificates.py": "tests/exporter/test_exporter_barrier.py",
     "appliance/exporter/probing.py": "tests/exporter/test_exporter_barrier.py",
     "appliance/exporter/pushing.py": "tests/exporter/test_exporter_barrier.py",
+    "appliance/netproc/hashing.py": "tests/netproc/test_hashing.py",
     "appliance/shell/flusher.py": "tests/supervisor/test_supervisor_processes.py",
 }
 """Where one starts → where an exception is planted in it."""
