@@ -67,6 +67,9 @@ NEVER = os.environ.get("PENSTOCK_COMPILE") == "0"
 SPLIT = os.environ.get("PENSTOCK_COMPILE_SPLIT") != "0"
 """One C file for each module, compiled side by side: less than half of a single file's processor
 time, and requests cost the same (docs/decisions/0008)."""
+LEVEL = os.environ.get("PENSTOCK_COMPILE_LEVEL") or ("3" if MUST else "1")
+"""How much the C compiler optimizes. Who installs from source waits for it: level 1 takes little
+more than half of level 3's time, and what is published is made with 3 (docs/decisions/0008)."""
 
 
 def can_compile() -> bool:
@@ -88,7 +91,11 @@ def extensions() -> list[Extension]:
         from mypyc.build import mypycify
 
         hot = [f"appliance/{room}/{name}.py" for room, names in HOT.items() for name in names]
-        return list(mypycify(hot, debug_level="0", group_name="appliance", multi_file=SPLIT))
+        return list(
+            mypycify(
+                hot, opt_level=LEVEL, debug_level="0", group_name="appliance", multi_file=SPLIT
+            )
+        )
     except (ImportError, SystemExit) as why:
         if MUST:
             raise
