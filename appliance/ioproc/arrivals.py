@@ -28,6 +28,7 @@ from appliance.ring.messages import (
     WATCH,
     Message,
 )
+from appliance.wire.compression import OPENED
 
 Opens = Callable[[int], Partition | None]
 """Opens the partition of a row at once if it is still to be opened; None: there is none here."""
@@ -57,12 +58,14 @@ class Arrivals:
         "_refusing",
         "_watches",
         "barrier",
+        "postponed",
     )
 
     def __init__(
         self, core: Core, open_: Opens, move: Mover, endings: Endings, left: LeftOpen | None = None
     ) -> None:
         self.barrier: MessageBarrier | None = None
+        self.postponed = core.postponed
         self._core = core
         self._open = open_
         self._move = move
@@ -78,7 +81,7 @@ class Arrivals:
 
     def handle(self, asker: Asker, messages: list[Message], now_ms: int) -> None:
         """Decide on the messages of one asker in order."""
-        partitions = self._partitions
+        partitions, postponed = self._partitions, self.postponed
         for message in messages:
             op, handle = message[0], message[2]
             if op == CANCEL:
@@ -86,9 +89,13 @@ class Arrivals:
                 continue
             partition = partitions.get(handle) or self._open(handle)
             try:
+                late = OPENED[0] > postponed.until or postponed.payload < 0 or postponed.held
+                if late and postponed.postpone(asker, message):
+                    continue
                 if op == APPEND:
                     self._appends.append(asker, partition, message, now_ms)
                 elif op == COORDINATE:
+                    postponed.payload -= len(message[14])
                     host = self._hosts.get(message[5] >> API_SHIFT, self._refusing)
                     if host is not None:
                         host.take(asker, message, now_ms)
@@ -100,12 +107,16 @@ class Arrivals:
                     self._begin_move(asker, partition, message, now_ms)
                 elif op in ANSWERS:
                     self._questions.ask(asker, partition, message)
-                elif op == WATCH:
-                    self._questions.watch(asker, message)
                 else:
-                    self._who_knows(asker, message, now_ms)
+                    self._handle_rare(asker, message, now_ms)
             except Exception as bug:
                 self._fail(asker, partition, message, bug)
+
+    def resume(self, now_ms: int) -> None:
+        """Handle postponed messages for which this turn has room."""
+        while (row := self.postponed.resume()) is not None:
+            self.handle(row[0], [row[1]], now_ms)
+        self.postponed.resumed()
 
     def _cancel(self, asker: Asker, message: Message) -> None:
         self._core.purgatory.cancel(asker.index, message.token)
@@ -129,11 +140,13 @@ class Arrivals:
                 host.stage()
         self._appends.mark(asker, partition, message, now_ms)
 
-    def _who_knows(self, asker: Asker, message: Message, now_ms: int) -> None:
+    def _handle_rare(self, asker: Asker, message: Message, now_ms: int) -> None:
         left = self._left
-        if left is None:
+        if message.op == WATCH:
+            self._questions.watch(asker, message)
+        elif left is None:
             return
-        if message.op == KNOWS:
+        elif message.op == KNOWS:
             left.tell(asker, message)
         elif message.op == KNOWN:
             left.answered(asker.index, message.token, message.flags - 1, now_ms)

@@ -23,11 +23,13 @@ from appliance.ioproc.coordinating.host import CoordinatorHost
 from appliance.ioproc.failing import HELD, LOST, OFFLINE, REPLACED, Failures
 from appliance.ioproc.observing import Observer
 from appliance.ioproc.partition import Partition
+from appliance.ioproc.postponing import PAYLOAD, SHARE, Postponed
 from appliance.ioproc.questions import Questions
 from appliance.ioproc.served import Served
 from appliance.ioproc.syncing import Synced
 from appliance.logstore.log import Log
 from appliance.replication.role import ALONE, ELSEWHERE, Role
+from appliance.wire.compression import OPENED
 
 NO_COORDINATORS: Final[Mapping[str, CoordinatorHost]] = {}
 
@@ -50,6 +52,7 @@ class Core:
         "askers",
         "coordinators",
         "partitions",
+        "postponed",
         "purgatory",
         "questions",
         "served",
@@ -68,6 +71,7 @@ class Core:
     ) -> None:
         self.served = served
         self.appends = appends
+        self.postponed = Postponed()
         self.questions = questions
         self._failures = failures
         self.coordinators = coordinators
@@ -91,6 +95,9 @@ class Core:
 
     def finish(self, now_ns: int) -> bool:
         """Write, sync, publish, wake, answer. False when completions wait for room in a ring."""
+        postponed = self.postponed
+        postponed.payload, postponed.began = PAYLOAD, OPENED[0]
+        postponed.until = OPENED[0] + SHARE
         for host in self._hosts:
             if host.decided:
                 host.stage()
@@ -305,6 +312,7 @@ class Core:
     def drop(self, asker: Asker) -> None:
         """The netproc died: forget what it waits for."""
         asker.forget()
+        self.postponed.drop(asker.index)
         for host in self._hosts:
             host.drop(asker.index)
         self.purgatory.drop_peer(asker.index)

@@ -200,8 +200,8 @@ class IoProcess:
             return STOP if drain >= DRAIN_STAGE else self._start(now_ns)
         now_ms = self._now_ms or self._begin_turn()
         self._now_ms = 0
-        if drain:
-            self._leave_nobody_waiting()
+        if drain or self.core.postponed.held:
+            self._resume(now_ms, drain)
         level_ms = now_ms - self._time.ahead_ms
         rest_ms = LONGEST_WAIT_MS
         for host in self._hosts:
@@ -228,7 +228,7 @@ class IoProcess:
         if drain >= DRAIN_STAGE and self._all_done():
             return STOP
         syncing = served.syncing
-        told_itself = own.writer.head != own.reader.tail
+        told_itself = own.writer.head != own.reader.tail or self.core.postponed.held
         if served.stirred or syncing.wanted or told_itself or not self._level:
             return 0
         if not sent:
@@ -256,12 +256,16 @@ class IoProcess:
             self._moving = not self._moving
             self._processes.set_moving(self._me, moving=self._moving)
 
-    def _leave_nobody_waiting(self) -> None:
-        for host in self._hosts:
-            host.drain()
+    def _resume(self, now_ms: int, drain: int) -> None:
+        """Handle what earlier turns had no room for; at the end nobody is left waiting."""
+        if drain:
+            for host in self._hosts:
+                host.drain()
+        self._arrivals.resume(now_ms)
 
     def _all_done(self) -> bool:
-        return self._level and not self._links.pending() and not self._parts.home.busy
+        late = self._links.pending() or self.core.postponed.held
+        return self._level and not late and not self._parts.home.busy
 
     def _hold_who_is_behind(self) -> None:
         self._holding = False

@@ -49,6 +49,9 @@ _SNAPPY_RATIO: Final = 22
 
 Stream = bytes | memoryview
 
+OPENED: Final = [0]
+"""Bytes that have come out of all streams in this process."""
+
 
 def decompress(codec: int, data: Stream, cap: int = OUTPUT_CAP) -> bytes:
     """All of `data` opened, at most `cap` bytes. Raises PeerError as `pieces` does."""
@@ -75,6 +78,7 @@ def pieces(codec: int, data: Stream, cap: int = OUTPUT_CAP) -> Iterator[bytes]:
         if piece is None:
             return
         total += len(piece)
+        OPENED[0] += len(piece)
         if total > cap:
             raise _corrupt(codec, f"opens to more than {cap} bytes; send smaller batches")
         yield piece

@@ -278,6 +278,8 @@ class World:
         self.now_ns += ms * 1_000_000
         self.served.now_ms = self.now_ms
         self.siblings.turn(self.now_ms)
+        if self.core.postponed.held:
+            self.arrivals.resume(NOW_MS)
         self.core.finish(self.now_ns)
         return self.answers()
 
