@@ -107,7 +107,7 @@ def _check(turn: Turn, call: Call, request: Any) -> None:
         _check_first(request)
     expression = getattr(request, "subscribed_topic_regex", None)
     if expression:
-        regex.compiled(expression)
+        regex.check_work(expression, turn.state.image.topics_by_name)
     known = turn.state.settings.consumer_assignors
     if request.server_assignor is not None and request.server_assignor not in known:
         raise PeerError(

@@ -76,14 +76,18 @@ def _resolve(turn: Turn, group: ConsumerState) -> None:
     """Find the topics of every regular expression in use, forget those that nobody uses. They name
     what that member may see which was heard of last; who was not heard of since the group was
     loaded keeps what it had."""
-    image, rights = turn.state.image, group.rights
+    image, rights, left = turn.state.image, group.rights, regex.WORK_MAX
     used = dict.fromkeys(one.topic_regex for one in group.members.values() if one.topic_regex)
     for expression in used if rights is not None else ():
         assert expression is not None and rights is not None
         before = group.regexes.get(expression)
         if before is not None and group.image_offset == image.applied_offset:
             continue
-        topics = regex.matching(expression, image.topics_by_name)
+        left -= regex.count_work(expression, image.topics_by_name)
+        if left < 0:  # there are more topics now, or more expressions: it keeps what it had
+            topics = () if before is None else before.topics
+        else:
+            topics = regex.matching(expression, image.topics_by_name)
         if not rights.everything:
             topics = tuple(one for one in topics if not rights.refusal(DESCRIBE_TOPIC, one))
         if before is None or before.topics != topics:

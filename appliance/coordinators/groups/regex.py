@@ -1,11 +1,11 @@
-"""Regular expressions over topic names (KIP-848), in the syntax of RE2 and in linear time.
+"""Regular expressions over topic names (KIP-848), in the syntax of RE2 and in bounded time.
 
 An expression comes from a client and is held against every topic: an engine that backtracks could
 be made to run for years. The engine is loaded when the first group asks for one. Caller:
 `consumer_target`, `consumer_heartbeat`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 from typing import Any, Final
 
@@ -24,6 +24,9 @@ _KAFKAS: Final = {
 """What is wrong in the words of the engine here → in those of Kafka's."""
 _MEMORY: Final = 1 << 20
 """Bytes that one compiled expression may take."""
+WORK_MAX: Final = 1 << 27
+"""Instructions of an expression's program times letters of all topic names: RE2 is linear in the
+text, but each letter may take the whole program. So much takes some 150 ms at most."""
 
 
 @lru_cache(maxsize=256)
@@ -34,6 +37,7 @@ def compiled(expression: str) -> Any:
     options = re2.Options()
     options.log_errors = False
     options.max_mem = _MEMORY
+    options.never_capture = True
     try:
         return re2.compile(expression, options)
     except re2.error as cause:
@@ -47,7 +51,28 @@ def compiled(expression: str) -> Any:
         ) from cause
 
 
+def check_work(expression: str, names: Collection[str]) -> None:
+    """Raises PeerError(INVALID_REGULAR_EXPRESSION) for an expression that is none, or that takes
+    too much for so many names."""
+    work = count_work(expression, names)
+    if work > WORK_MAX:
+        raise PeerError(
+            INVALID_REGULAR_EXPRESSION,
+            f"SubscribedTopicRegex `{expression[:200]}` takes {work} steps over the names of "
+            f"{len(names)} topics; at most {WORK_MAX} are taken. Use fewer repetitions, or name "
+            "the topics.",
+        )
+
+
+def count_work(expression: str, names: Collection[str]) -> int:
+    """The steps that it takes at most to hold these names against an expression. Raises
+    PeerError."""
+    size: int = compiled(expression).programsize
+    return size * sum(map(len, names))
+
+
 def matching(expression: str, names: Iterable[str]) -> tuple[str, ...]:
-    """The names that the whole expression fits, from their first to their last letter, sorted."""
+    """The names that the whole expression fits, from their first to their last letter, sorted.
+    Callers know that it isn't too much work."""
     fits = compiled(expression).fullmatch
     return tuple(sorted(name for name in names if fits(name)))
