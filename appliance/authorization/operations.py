@@ -7,6 +7,8 @@ from typing import Final, NamedTuple
 
 from appliance.base import errors
 
+ALL: Final = 2
+"""Of rules alone: each of those below."""
 READ: Final = 3
 WRITE: Final = 4
 CREATE: Final = 5
@@ -20,6 +22,7 @@ IDEMPOTENT_WRITE: Final = 12
 CREATE_TOKENS: Final = 13
 DESCRIBE_TOKENS: Final = 14
 TWO_PHASE_COMMIT: Final = 15
+LAST_OPERATION: Final = TWO_PHASE_COMMIT
 
 TOPIC: Final = 2
 GROUP: Final = 3
@@ -60,13 +63,16 @@ REFUSED: Final = {
     CLUSTER: errors.CLUSTER_AUTHORIZATION_FAILED,
     TRANSACTIONAL_ID: errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     DELEGATION_TOKEN: errors.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
+    USER: errors.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
 }
-"""The error that tells that a resource of this kind is refused."""
+"""The error that tells that a resource of this kind is refused. Users are asked about for tokens
+alone."""
 
 TEXTS: Final = {
     errors.TOPIC_AUTHORIZATION_FAILED: "Topic authorization failed.",
     errors.GROUP_AUTHORIZATION_FAILED: "Group authorization failed.",
     errors.CLUSTER_AUTHORIZATION_FAILED: "Cluster authorization failed.",
     errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "Transactional Id authorization failed.",
+    errors.DELEGATION_TOKEN_AUTHORIZATION_FAILED: "Delegation Token authorization failed.",
 }
 """The same for people, as Kafka says it."""

@@ -5,87 +5,69 @@ Whoever decides a request is given the rights of its caller and asks them for wh
 pays for the look at one attribute.
 """
 
-from abc import ABC, abstractmethod
 from typing import Final
 
+from appliance.authorization.authorizer import AllowAll as AllowAll
+from appliance.authorization.authorizer import AllowNothing
+from appliance.authorization.authorizer import Authorizer as Authorizer
 from appliance.authorization.needs import Need
 from appliance.authorization.operations import (
+    CLUSTER,
     CLUSTER_NAME,
     REFUSED,
     SUPPORTED,
     THE_CLUSTER,
     Resource,
 )
+from appliance.authorization.standard import Sheet, StandardAuthorizer
 from appliance.base.caller import ANONYMOUS, Caller, Principal, decode
-from appliance.base.compiled import mypyc_attr
 from appliance.base.errors import NONE
 
 _MOST_KNOWN: Final = 4096
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
-class Authorizer(ABC):
-    """Decides which caller may do which operation. A value machine: the same question has the same
-    answer."""
-
-    @abstractmethod
-    def allows_everything(self, caller: Caller) -> bool:
-        """True if `allows` is true for this caller in every case."""
-        ...
-
-    @abstractmethod
-    def allows(self, caller: Caller, operation: int, resource: Resource) -> bool:
-        """True if the caller may do this operation on the resource."""
-        ...
-
-    @abstractmethod
-    def allows_some(self, caller: Caller, operation: int, kind: int) -> bool:
-        """True if the caller may do this operation on some resource of the kind."""
-        ...
-
-
-class AllowAll(Authorizer):
-    """Allows every operation to every caller."""
-
-    def allows_everything(self, caller: Caller) -> bool:
-        return True
-
-    def allows(self, caller: Caller, operation: int, resource: Resource) -> bool:
-        return True
-
-    def allows_some(self, caller: Caller, operation: int, kind: int) -> bool:
-        return True
-
-
-class _AllowNothing(Authorizer):
-    def allows_everything(self, caller: Caller) -> bool:
-        return False
-
-    def allows(self, caller: Caller, operation: int, resource: Resource) -> bool:
-        return False
-
-    def allows_some(self, caller: Caller, operation: int, kind: int) -> bool:
-        return False
-
-
 class Rights:
     """The rights of one caller. encoded: the caller, for other processes. everything: nothing is
-    refused to it."""
+    refused to it, whatever the rules."""
 
-    __slots__ = ("_authorizer", "caller", "encoded", "everything")
+    __slots__ = (
+        "_authorizer",
+        "_looked",
+        "_sheets",
+        "_standard",
+        "caller",
+        "encoded",
+        "everything",
+    )
 
     def __init__(self, caller: Caller, authorizer: Authorizer, encoded: bytes = b"") -> None:
         """encoded: as other processes know it where no caller can be encoded so."""
         self._authorizer = authorizer
+        standard = authorizer if isinstance(authorizer, StandardAuthorizer) else None
+        self._standard: StandardAuthorizer | None = standard
+        self._sheets: list[Sheet] = []
+        self._looked = 0  # the generation of rules in which they were found
         self.caller = caller
         self.encoded = encoded or caller.encode()
         self.everything = authorizer.allows_everything(caller)
 
+    @property
+    def generation(self) -> int:
+        """The rules' generation: what was allowed in another one may be refused now."""
+        return 0 if self._standard is None else self._standard.generation
+
     def refusal(self, need: Need, name: str = CLUSTER_NAME) -> int:
-        """The error code for who may not do this with the resource of that name, or NONE."""
+        """The error code for who may not do this with the resource of that name, or NONE. Somebody
+        wants to do it: it is told if it is refused."""
         if self.everything or self._has(need, name):
             return NONE
+        if self._standard is not None:
+            self._standard.refused(self.caller, need.operation, need.kind, name)
         return REFUSED[need.kind]
+
+    def may(self, need: Need, name: str = CLUSTER_NAME) -> bool:
+        """True if `refusal` is NONE, of what nobody has asked for: nothing is told."""
+        return self.everything or self._has(need, name)
 
     def some(self, need: Need) -> bool:
         """True if the caller may do this on some resource."""
@@ -95,6 +77,14 @@ class Rights:
 
     def operations(self, kind: int, name: str = CLUSTER_NAME) -> int:
         """The authorized operations as answers tell them: a bit for each (KIP-430)."""
+        standard = self._standard
+        if standard is not None and not self.everything:
+            bits = standard.bits(self._found(standard), kind, name)
+            return sum(
+                1 << operation
+                for operation in SUPPORTED[kind]
+                if standard.decides(bits, operation, kind, name)
+            )
         resource = Resource(kind, name)
         return sum(
             1 << operation
@@ -103,13 +93,29 @@ class Rights:
         )
 
     def _has(self, need: Need, name: str) -> bool:
+        standard = self._standard
+        if standard is not None:
+            sheets = self._found(standard)
+            bits = standard.bits(sheets, need.kind, name)
+            if standard.decides(bits, need.operation, need.kind, name):
+                return True
+            if not need.or_cluster:
+                return False
+            bits = standard.bits(sheets, CLUSTER, CLUSTER_NAME)
+            return standard.decides(bits, need.or_cluster, CLUSTER, CLUSTER_NAME)
         allows, caller = self._authorizer.allows, self.caller
         if need.or_cluster and allows(caller, need.or_cluster, THE_CLUSTER):
             return True
         return allows(caller, need.operation, Resource(need.kind, name))
 
+    def _found(self, standard: StandardAuthorizer) -> list[Sheet]:
+        """The sheets of rules about this caller, looked up once for each generation."""
+        if self._looked != standard.generation:
+            self._looked, self._sheets = standard.generation, standard.sheets(self.caller)
+        return self._sheets
 
-NOBODY: Final = Rights(Caller(ANONYMOUS, "", "", ""), _AllowNothing())
+
+NOBODY: Final = Rights(Caller(ANONYMOUS, "", "", ""), AllowNothing())
 """The rights while it is not said whose request it is."""
 
 

@@ -5,7 +5,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from appliance.base.errors import ConfigError
-from appliance.config import cluster_checks, logins, otlp, roles, several_listeners, tls_checks
+from appliance.config import (
+    acl_checks,
+    cluster_checks,
+    logins,
+    otlp,
+    roles,
+    several_listeners,
+    tls_checks,
+)
 from appliance.config.broker import COMMAND_LINE, DEFAULT, FILE, BrokerConfig, Entry
 from appliance.config.broker_settings import BROKER, REMOVED
 from appliance.config.cluster_checks import Said
@@ -124,15 +132,6 @@ def _folders(config: BrokerConfig) -> Said:
     yield from ()
 
 
-def _authorizer(config: BrokerConfig) -> Said:
-    if config.text("authorizer.class.name"):
-        raise ConfigError(
-            "authorizer.class.name: ACLs are not served yet, and nobody should believe that they"
-            " are in force; take the setting out"
-        )
-    yield from ()
-
-
 def _addresses(config: BrokerConfig) -> Said:
     config.per_address("max.connections.per.ip.overrides")
     yield from ()
@@ -162,7 +161,8 @@ _CHECKS: Final[dict[str, Callable[[BrokerConfig], Said]]] = {
     "sasl.enabled.mechanisms": logins.check,
     "controller.quorum.voters": cluster_checks.voters,
     "log.dirs": _folders,
-    "authorizer.class.name": _authorizer,
+    acl_checks.CLASS_NAME: acl_checks.check,
+    acl_checks.SUPER_USERS: acl_checks.check_idle,
     "max.connections.per.ip.overrides": _addresses,
     "socket.request.max.bytes": _request,
     "advertised.listeners": cluster_checks.advertised,

@@ -19,7 +19,6 @@ from appliance.config.setting import (
     Setting,
 )
 
-_NO_SECURITY: Final = "ACLs are not served yet"
 _NO_OAUTH: Final = "OAUTHBEARER is not served yet"
 _NO_KERBEROS: Final = "Kerberos (GSSAPI) is not served"
 _NO_TOKENS: Final = "delegation tokens are not served yet"
@@ -34,9 +33,9 @@ _VERSIONS: Final = (
 _BUILDER: Final = "principals are made as by Apache Kafka's own builder"
 
 SECURITY: Final = (
-    Setting("authorizer.class.name", STRING, "", "What decides who may do what.", inert=_NO_SECURITY),
-    Setting("super.users", STRING, "", "Who may do everything; read by the authorizer.", inert=_NO_SECURITY),
-    Setting("allow.everyone.if.no.acl.found", BOOLEAN, False, "Whether a thing without ACLs is open to all; read by the authorizer.", inert=_NO_SECURITY),
+    Setting("authorizer.class.name", STRING, "", "What decides who may do what; \"\": nobody does, and everybody may do everything. org.apache.kafka.metadata.authorizer.StandardAuthorizer: ACLs."),
+    Setting("super.users", STRING, "", "Who may do everything, as TYPE:NAME with semicolons between them; read by the authorizer."),
+    Setting("allow.everyone.if.no.acl.found", BOOLEAN, False, "Whether a thing without ACLs is open to all; read by the authorizer."),
     Setting("sasl.enabled.mechanisms", LIST, ("GSSAPI",), "The SASL mechanisms that listeners of clients offer who log in (SASL_PLAINTEXT, SASL_SSL): PLAIN, SCRAM-SHA-256, SCRAM-SHA-512.", mode=PER_BROKER),
     Setting("sasl.mechanism.inter.broker.protocol", STRING, "GSSAPI", "The SASL mechanism between brokers.", mode=PER_BROKER, inert=_BETWEEN),
     Setting("sasl.jaas.config", PASSWORD, None, "The login of a SASL listener.", mode=PER_BROKER, inert=_OF_A_LISTENER),

@@ -8,6 +8,7 @@ from typing import Protocol
 from appliance.control.metadata_quorum import MetadataQuorum
 from appliance.metadata.changes import Change
 from appliance.metadata.image import MetadataImage
+from appliance.shell.guarding import Guarding
 from appliance.shell.seat import Seat
 
 
@@ -22,12 +23,20 @@ class Followers:
 
     def __init__(self, seat: Seat, quorum: MetadataQuorum, *followers: Follower) -> None:
         self._processes = seat.processes
-        self._followers = followers
+        self._guarding = Guarding(seat.authorizer)
+        self._followers = (self._guarding, *followers)
+        self._begun = False
         seat.rereading.then(lambda changes: self.follow(changes, quorum.images.committed))
 
     def follow(self, changes: Sequence[Change], image: MetadataImage) -> None:
-        """Tell each."""
+        """Tell each. Nobody but super users may do anything before `admit`."""
         for one in self._followers:
             one.follow(changes, image)
         brokers = image.brokers.values()
         self._processes.set_nodes(len(brokers), sum(one.fenced for one in brokers))
+
+    def admit(self, image: MetadataImage) -> None:
+        """The image holds all that is agreed: from now on it is decided by its rules."""
+        if not self._begun:
+            self._begun = True
+            self._guarding.load(image)

@@ -124,8 +124,8 @@ class Requests:
                 answer.values["throttle_time"] = context.situation.permit.pause_ms
                 answer = answer._replace(encoded=b"")
             encoded = answer.encoded or encode_response(response(key, version, answer.values))
-        except Exception:  # nothing was changed yet: one request must not end the process
-            return self._bug(api, version, context)
+        except Exception as why:  # nothing was changed yet: one request must not end the process
+            return self._failed(api, version, context, why)
         refuse = partial(self._refuse, api, version, answer.values)
         here = api.any_node or api.own(request) or _of_own_files(api, request, context, answer)
         if not leads and (answer.records or not here):
@@ -195,6 +195,11 @@ class Requests:
     def _malformed(self, name: str, context: AdminContext, cause: object) -> Decision:
         self._report("malformed-request", {"request": name, **_who(context), "cause": cause})
         return _final(errors.INVALID_REQUEST)
+
+    def _failed(self, api: Api, version: int, context: AdminContext, why: Exception) -> Decision:
+        if isinstance(why, MalformedRequest):  # which its layout alone does not tell
+            return self._malformed(api.name, context, why)
+        return self._bug(api, version, context)
 
     def _bug(self, api: Api, version: int, context: AdminContext) -> Decision:
         why = f"{api.name} v{version}: {traceback.format_exc()}"

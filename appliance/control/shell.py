@@ -492,6 +492,7 @@ class Control:
         if not self._driver.level or (self._burying.unwritten and not self._published):
             return  # others begin with what is agreed now, not with what was once
         self._published = True
+        self._followers.admit(image)
         self._barrier.run_chore("doors", lambda: self.doors.look(changes, image), None)
         table = self._seat.processes
         table.publish_metadata(committed)

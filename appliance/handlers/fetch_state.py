@@ -43,7 +43,7 @@ class FetchState:
     a replica is, of which its home has not heard yet. rack: where the consumer stands, when that
     may make a difference. watches: partitions (indices) by the number under which they are watched;
     watched: how many such numbers there were; begun: how often it was begun. looking: which of them
-    moved and are asked for now."""
+    moved and are asked for now. rules: the generation by which its rights were looked at."""
 
     request: FetchRequest
     session: Session | None
@@ -61,3 +61,4 @@ class FetchState:
     watched: int = 0
     begun: int = 0
     looking: set[int] = field(default_factory=set)
+    rules: int = 0

@@ -20,9 +20,8 @@ tells the error.
 
 from functools import partial
 
-from appliance.authorization.needs import ACT_AS_BROKER, READ_TOPIC
 from appliance.base import errors
-from appliance.handlers import fetch_answer, fetch_watch, gather, nearest
+from appliance.handlers import fetch_answer, fetch_rights, fetch_watch, nearest
 from appliance.handlers.exchange import (
     Exchange,
     FileRange,
@@ -82,6 +81,8 @@ def begin(sessions: FetchSessions, host: Host, x: Exchange) -> None:
         host.finish(x, fetch_answer.whole_error(x.version, code))
         return
     state = x.state = FetchState(request, session, incremental, partitions)
+    if not x.rights.everything:
+        state.rules = x.rights.generation
     if request.rack and host.rack is not None and request.rack != host.rack:
         state.rack = request.rack
     host.reads(x, request.partitions if session is None else session.partitions)
@@ -104,7 +105,7 @@ def _look(host: Host, x: Exchange, index: int, asked: Asked) -> None:
     state: FetchState = x.state
     request, partition = state.request, asked.partition
     if not x.rights.everything:
-        code = _refusal(host, x, partition.topic)
+        code = fetch_rights.refusal(host, x, partition.topic)
         if code:
             asked.route = None
             state.found[index] = Found(code, -1, -1, -1)
@@ -147,16 +148,6 @@ def _look(host: Host, x: Exchange, index: int, asked: Asked) -> None:
     else:
         found.file, found.position, found.length, found.first = place
         state.total += found.length
-
-
-def _refusal(host: Host, x: Exchange, topic: bytes) -> int:
-    """The error code for who may not read the topic, or not as another replica."""
-    state: FetchState = x.state
-    if state.request.replica_id < 0:
-        return gather.refusal(host, x, READ_TOPIC, topic, x.version >= fetch.FIRST_TOPIC_ID)
-    if x.rights.refusal(ACT_AS_BROKER):
-        return errors.TOPIC_AUTHORIZATION_FAILED
-    return errors.NONE
 
 
 def _look_as_replica(host: Host, x: Exchange, index: int, row: list[int]) -> None:
@@ -441,6 +432,8 @@ def _respond(host: Host, x: Exchange) -> None:
     """Responds with every partition's answer, cut to the byte budget; the first batch always fits.
     If files are gone, requests are pending again at return."""
     state: FetchState = x.state
+    if not x.rights.everything and state.rules != x.rights.generation:
+        fetch_rights.judge_anew(host, x)
     left = min(state.request.max_bytes, host.fetch_max_bytes)
     empty = True
     rows: list[Row] = []

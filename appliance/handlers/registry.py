@@ -78,6 +78,9 @@ TRANSACTIONS = (
 FORWARDED = (
     forward.handler(19, "CreateTopics", 2, 7),
     forward.handler(20, "DeleteTopics", 1, 6),
+    forward.handler(29, "DescribeAcls", 1, 3),
+    forward.handler(30, "CreateAcls", 1, 3),
+    forward.handler(31, "DeleteAcls", 1, 3),
     forward.handler(32, "DescribeConfigs", 1, 4),
     forward.handler(33, "AlterConfigs", 0, 2),
     forward.handler(35, "DescribeLogDirs", 1, 5),
@@ -119,7 +122,7 @@ CONTROLLERS = tuple(
 """What only controllers ask of each other, and brokers of their controller: served on no listener
 of clients. Fetch is that of the metadata log."""
 
-_BOTH = (19, 20, 32, 33, 37, 43, 44, 45, 46, 49, 50, 51, 55, 57, 64, 80, 81)
+_BOTH = (19, 20, 29, 30, 31, 32, 33, 37, 43, 44, 45, 46, 49, 50, 51, 55, 57, 64, 80, 81)
 """Of FORWARDED: what Kafka's controllers serve, too."""
 
 

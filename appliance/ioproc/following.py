@@ -15,6 +15,7 @@ from appliance.ioproc.throttling import Throttling
 from appliance.metadata.changes import Change, QuotaChanged, TopicRemoved
 from appliance.metadata.follower import Follower
 from appliance.ring.process_table import METADATA_OFFSET
+from appliance.shell.guarding import Guarding
 from appliance.shell.read_retries import ReadRetries
 from appliance.shell.seat import Seat
 
@@ -26,6 +27,7 @@ class Following:
     __slots__ = (
         "_billing",
         "_follower",
+        "_guarding",
         "_home",
         "_hosts",
         "_me",
@@ -53,6 +55,7 @@ class Following:
         self._me = seat.me
         self._processes = seat.processes
         self._follower = follower
+        self._guarding = Guarding(seat.authorizer)
         self._home = home
         self._hosts = hosts
         self._throttling = throttling
@@ -81,6 +84,7 @@ class Following:
 
     def _act_upon(self, changes: list[Change]) -> None:
         now_ms = self._wall_ms()
+        self._guarding.follow(changes, self._follower.image)
         for host in self._hosts:
             host.follow(self._follower.image)
         self._home.apply(changes, self.applied)
@@ -99,6 +103,7 @@ class Following:
     def begin(self) -> None:
         """At the start: all that is committed, before anything is open."""
         self._follower.catch_up(self.committed[0])
+        self._guarding.load(self._follower.image)
         self.applied = self._follower.applied
         self.say_applied()
         self._throttling.look(self._follower.image)

@@ -30,6 +30,7 @@ from appliance.netproc.habits import topics_removed
 from appliance.netproc.host import NetprocHost
 from appliance.netproc.sealing import Sealing
 from appliance.netproc.throttling import Throttling
+from appliance.shell.guarding import Guarding
 from appliance.shell.read_retries import ReadRetries
 from appliance.shell.seat import Seat
 
@@ -58,6 +59,8 @@ class Following:
         self._throttling = throttling
         self._shared = shared
         self._sealing = sealing
+        self._guarding = Guarding(seat.authorizer)
+        self._guarding.load(follower.image)
         self._living = self._unfenced()
         shared.applied = follower.applied
         self._set_limits()
@@ -88,6 +91,7 @@ class Following:
 
     def _act_upon(self, changes: list[Change]) -> None:
         self._shared.applied = applied = self._follower.applied
+        self._guarding.follow(changes, self._follower.image)
         self._host.renew(routes=any(not isinstance(change, _ELSEWHERE) for change in changes))
         removed = [change for change in changes if isinstance(change, TopicRemoved)]
         if removed:

@@ -1,8 +1,7 @@
 """Starting an appliance, keeping it alive and ending it in order: `run`.
 
-Single-threaded. It waits on the signals' pipe, on its doorbell (a child changed its state,
-confirmed an epoch or accuses a peer) and on the pidfd of every child; everything else is
-`Fleet.step`. It never touches a ring in use.
+Single-threaded; touches no ring in use. It waits on the signals' pipe, its doorbell (a child has
+changed its state, confirmed an epoch or accuses a peer) and pidfds; the rest is `Fleet.step`.
 """
 
 import gc
@@ -24,7 +23,7 @@ from appliance.exporter.post import Post, addresses
 from appliance.metadata.identity import new_uuid
 from appliance.ring.event_ring import SUPERVISOR
 from appliance.ring.process_table import CONTROL, IOPROC, KIND_NAMES, NETPROC, Peer, peers_of
-from appliance.shell import version
+from appliance.shell import guarding, version
 from appliance.shell.log import ERROR, INFO, WARNING, Log
 from appliance.shell.rereading import Rereading
 from appliance.shell.seat import ANEW, Seat
@@ -463,6 +462,7 @@ class Supervisor:
             lags=memory.lags,
             pushes=memory.pushes,
             events=memory.events,
+            authorizer=guarding.authorizer_of(self._config),
         )
 
     def _rereading(self) -> Rereading:

@@ -41,7 +41,8 @@ _BESIDE: Final = (
 )  # fmt: skip
 _OURS: Final = ("flush.policy", "log.flush.policy")
 _NOT_ENFORCED: Final = {
-    "acl": "ACLs are kept and NOT enforced: every client that can connect may do everything",
+    "acl": "ACLs are kept, and NOT enforced without authorizer.class.name: every client that can"
+    " connect may do everything",
     "scram": "SCRAM credentials are kept: their users log in where a listener asks for it",
     "token": "delegation tokens are kept and not used",
 }

@@ -26,6 +26,7 @@ from tests.authorization.refusing import (
     no_id,
     renamed,
 )
+from tests.authorization.secured import creation, every
 
 HANDLERS = registry.handlers(FetchSessions(0, lambda: 1))
 TOPIC_CODE, GROUP_CODE = errors.TOPIC_AUTHORIZATION_FAILED, errors.GROUP_AUTHORIZATION_FAILED
@@ -522,6 +523,9 @@ THE_CLUSTER = {
     27: {"markers": [{"producer_id": 5, "producer_epoch": 0, "transaction_result": True,
                       "coordinator_epoch": 0, "transaction_version": 0,
                       "topics": [{"name": MINE, "partition_indexes": [0]}]}]},
+    29: every(),
+    30: {"creations": [creation("anna", 3, MINE)]},
+    31: {"filters": [every()]},
     32: resources(4, configuration_keys=None)(["1"], None),
     33: resources(4, **configs("log.retention.ms", "5"))(["1"], None),
     34: {"dirs": [{"path": "/", "topics": [{"name": MINE, "partitions": [0]}]}]},

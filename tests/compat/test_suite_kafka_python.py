@@ -18,7 +18,7 @@ VERSION = "3.0.12"
 TESTS = 56
 SKIPPED = {"test_kafka_consumer_offsets_for_time_old"}  # for brokers before 0.10.1
 NOT_SERVED = {
-    "test_create_describe_delete_acls": "ACLs are not served",
+    "test_create_describe_delete_acls": "it wants an authorizer",
 }
 SERVICE = """
 class ExternalService:

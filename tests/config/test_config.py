@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.base.errors import ConfigError
+from appliance.config import acl_checks
 from appliance.config.broker import BrokerConfig
 from appliance.config.broker_settings import BROKER
 from appliance.config.effective import log_config, topic_value
@@ -62,6 +63,9 @@ def test_the_command_line_wins_over_the_file():
     assert config.int("num.partitions") == 5
 
 
+SECURED = f"authorizer.class.name={acl_checks.STANDARD}\n"
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [
@@ -77,7 +81,9 @@ def test_the_command_line_wins_over_the_file():
         ("ssl.client.auth=maybe", ["ssl.client.auth", "required, requested, none"]),
         ("listeners=CONTROLLER://:9093", ["controller"]),
         ("log.dirs=" + "/a," * 300, ["log.dirs", "at most 254"]),
-        ("authorizer.class.name=x.Y", ["authorizer.class.name", "ACLs are not served"]),
+        ("authorizer.class.name=x.Y", ["authorizer.class.name", "x.Y is not served"]),
+        (SECURED + "super.users=admin", ["super.users", "User:admin"]),
+        (SECURED + "process.roles=broker\ncontroller.quorum.voters=1@a:1", ["User:ANONYMOUS"]),
         ("max.connections.per.ip.overrides=ten", ["ADDRESS:NUMBER"]),
         (
             "socket.request.max.bytes=200000000",
@@ -90,6 +96,28 @@ def test_a_wrong_value_is_refused_with_key_value_and_range(line, words):
         load(line, {})
     for word in words:
         assert word in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        (SECURED, "locks everybody out"),
+        ("super.users=User:a", "super.users has no effect without authorizer.class.name"),
+        ("allow.everyone.if.no.acl.found=true", "has no effect without authorizer.class.name"),
+        (SECURED + "allow.everyone.if.no.acl.found=true", ""),
+        (SECURED + "super.users=User:a;User:CN=b,O=c", ""),
+    ],
+)
+def test_of_acls_it_is_said_what_they_lack(lines, words):
+    config, told = load(lines, {})
+    assert [one for one in told if words and words in one] == told
+    assert bool(told) == bool(words)
+    assert acl_checks.is_secured(config) == lines.startswith(SECURED)
+
+
+def test_super_users_are_principals_with_semicolons_between_them():
+    config, _ = load(SECURED + "super.users= User:a; User:CN=b,O=c ;", {})
+    assert acl_checks.super_users(config) == ("User:a", "User:CN=b,O=c")
 
 
 def test_what_is_set_while_running_wins():

@@ -87,7 +87,7 @@ listeners=PLAINTEXT://:9092,CONTROLLER://:9093
 controller.listener.names=CONTROLLER
 controller.quorum.voters=1@localhost:9093
 num.io.threads=8
-authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+authorizer.class.name=com.example.Authorizer
 default.replication.factor=3
 num.partition=12
 log.retention.ms=soon
@@ -102,7 +102,7 @@ def test_everything_that_is_wrong_with_a_file_is_told_at_once_with_its_line(run,
     told = {(row["line"], row["level"]): row["message"] for row in found}
     *lines, of_no_line = [row["line"] for row in found]
     assert lines == sorted(lines) and of_no_line is None
-    assert "ACLs are not served yet" in told[7, "error"]
+    assert "com.example.Authorizer is not served" in told[7, "error"]
     assert "Invalid value soon" in told[10, "error"]
     assert "ADDRESS:NUMBER" in told[11, "error"]
     assert "did you mean num.partitions?" in told[9, "warning"]

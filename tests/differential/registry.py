@@ -14,7 +14,7 @@ APIS = {
     "DescribeGroups": 15, "ListGroups": 16, "ApiVersions": 18, "CreateTopics": 19,
     "DeleteTopics": 20, "DeleteRecords": 21, "InitProducerId": 22, "OffsetForLeaderEpoch": 23,
     "AddPartitionsToTxn": 24, "AddOffsetsToTxn": 25, "EndTxn": 26, "WriteTxnMarkers": 27,
-    "TxnOffsetCommit": 28,
+    "TxnOffsetCommit": 28, "DescribeAcls": 29, "CreateAcls": 30, "DeleteAcls": 31,
     "DescribeConfigs": 32, "AlterConfigs": 33, "AlterReplicaLogDirs": 34, "DescribeLogDirs": 35,
     "CreatePartitions": 37, "DeleteGroups": 42, "ElectLeaders": 43, "IncrementalAlterConfigs": 44,
     "AlterPartitionReassignments": 45, "ListPartitionReassignments": 46, "OffsetDelete": 47,

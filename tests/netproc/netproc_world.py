@@ -12,6 +12,7 @@ from contextlib import suppress
 from kio.index import load_request_schema
 from sim.threads import Threads
 
+from appliance.authorization.rights import OURSELVES
 from appliance.base.clock import OsClock
 from appliance.base.os_disk import OsDisk
 from appliance.config.broker import BrokerConfig
@@ -22,12 +23,12 @@ from appliance.metadata.follower import Follower
 from appliance.netproc.server import Server
 from appliance.ring.messages import ENSURE_TOPIC
 from appliance.ring.process_table import CONTROL, IOPROC, NETPROC, READY, Peer
+from appliance.shell.guarding import authorizer_of
 from appliance.shell.links import Links
 from appliance.shell.loop import STOP, Loop
 from appliance.supervisor.layout import MIB, Layout
 from appliance.wire import messages, request_head
 from appliance.wire.build import build
-from tests.callers import caller
 from tests.seats import Seats, log_file
 
 LAYOUT = Layout(arena_bytes=8 * MIB, partition_rows=256)
@@ -47,11 +48,13 @@ class World:
         self.clients = []
         self.shell, self.ended = None, False
         self.now_ns = OsClock().monotonic_ns()
-        given = {} if authorizer is None else {"authorizer": authorizer}
-        self.seat = seat = self.seats.seat(NET, listeners=[self.door], **given)
-        self.io_seat = self.seats.seat(IO, **given)
+        seat, io_seat, control_seat = (
+            self.seats.seat(peer, authorizer=authorizer or authorizer_of(self.config), **more)
+            for peer, more in ((NET, {"listeners": [self.door]}), (IO, {}), (CTL, {}))
+        )
+        self.seat, self.io_seat = seat, io_seat
         self.io = Links(self.io_seat, self.log)
-        self.control_links = Links(control_seat := self.seats.seat(CTL, **given), self.log)
+        self.control_links = Links(control_seat, self.log)
         self.links = Links(seat, self.log)
         started = start(control_seat, OsDisk(), OsClock(), os.urandom, self.log)
         self.control = Control(control_seat, self.control_links, self.log, started, Threads())
@@ -68,7 +71,7 @@ class World:
     def make(self, name):
         """A topic, before there is a server."""
         asked = self.links.writer(CONTROL, 0)
-        who = caller().encode()
+        who = OURSELVES.encoded
         payload = who + name.encode()
         assert asked.push_with_payload(ENSURE_TOPIC, 0, 0, 0, e=len(who), payload=payload)
         self.links.flush()

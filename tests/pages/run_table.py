@@ -178,6 +178,9 @@ NOT_RUN = {
     ("docs/systemd.md", "/opt/penstock/bin/penstock service install --backup"): ROOT_AND_SYSTEMD,
     ("docs/systemd.md", "install -d -o penstock"): ROOT_AND_SYSTEMD,
     ("docs/systemd.md", "/opt/penstock/bin/pip install"): f"{ROOT_AND_SYSTEMD}; {SPARK}",
+    ("docs/acls.md", "kafka-acls.sh"): (
+        "Kafka's own tool; tests/differential compares what it asks"
+    ),
     ("docs/tls.md", "kafka-configs.sh"): (
         "Kafka's own tool; tests/tls/test_renewals.py does it with its jars"
     ),

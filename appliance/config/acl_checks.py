@@ -1,0 +1,70 @@
+"""The settings of ACLs: what decides, who may do everything, and what is wrong with them.
+
+Called by `load.py`, and by whoever makes an authorizer.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from appliance.base.errors import ConfigError
+from appliance.config.broker import BrokerConfig
+
+CLASS_NAME: Final = "authorizer.class.name"
+SUPER_USERS: Final = "super.users"
+OPEN: Final = "allow.everyone.if.no.acl.found"
+STANDARD: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+_NODES: Final = "User:ANONYMOUS"
+"""Who nodes are to each other without a login."""
+
+
+def is_secured(config: object) -> bool:
+    """True if somebody decides who may do what."""
+    return isinstance(config, BrokerConfig) and bool(config.text(CLASS_NAME))
+
+
+def is_open(config: object) -> bool:
+    """True if everybody may do everything with what no rule names."""
+    return isinstance(config, BrokerConfig) and config.bool(OPEN)
+
+
+def super_users(config: object) -> tuple[str, ...]:
+    """Principals (`type:name`) that may do everything. Raises ConfigError."""
+    text = config.text(SUPER_USERS) if isinstance(config, BrokerConfig) else ""
+    found = tuple(one.strip() for one in text.split(";") if one.strip())
+    for one in found:
+        if ":" not in one:
+            raise ConfigError(
+                f"{SUPER_USERS}: {one} is no principal; write TYPE:NAME, several with a semicolon"
+                f" between them, for example User:{one}"
+            )
+    return found
+
+
+def check(config: BrokerConfig) -> Iterator[str]:
+    """Warnings. Raises ConfigError for an authorizer that is not served, and where nodes would
+    refuse each other."""
+    name = config.text(CLASS_NAME)
+    if name and name != STANDARD:
+        raise ConfigError(
+            f"{CLASS_NAME}: {name} is not served, and nobody should believe that it is in force;"
+            f" ACLs are decided as {STANDARD} does, take that"
+        )
+    users = super_users(config)
+    alone = config.is_broker and config.is_controller and not config.seeds()
+    if name and not (alone and len(config.voters()) <= 1) and not users:
+        raise ConfigError(
+            f"{CLASS_NAME}: {SUPER_USERS} must name whom nodes are to each other, or they refuse"
+            f" each other: {_NODES} over PLAINTEXT, the subjects of their certificates over SSL"
+        )
+    if name and not users and not is_open(config):
+        yield (
+            f"{CLASS_NAME} without {SUPER_USERS} locks everybody out who has no rules, so nobody"
+            f" makes the first; name an administrator, for example {SUPER_USERS}=User:admin"
+        )
+
+
+def check_idle(config: BrokerConfig) -> Iterator[str]:
+    """A warning about settings of an authorizer that there is not."""
+    for key in (SUPER_USERS, OPEN):
+        if config.entry(key) is not None and not is_secured(config):
+            yield f"{key} has no effect without {CLASS_NAME}: whoever connects may do everything"

@@ -1,0 +1,186 @@
+"""ACLs: which there are, make some, remove some (KIP-140, KIP-290, KIP-801).
+
+Invariant: no two records say the same. A record is removed by its id; ids come by chance.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from appliance.authorization.operations import CLUSTER, CLUSTER_NAME, LAST_OPERATION, USER
+from appliance.authorization.standard import ALLOW, ANY_NAME, DENY, LITERAL, PREFIXED, AclRule
+from appliance.base import errors
+from appliance.base.errors import PeerError
+from appliance.controller.decision import OK, Record, Result, failed
+from appliance.metadata.image import MetadataImage
+from appliance.wire import kraft_records as kraft
+
+UNKNOWN: Final = 0
+ANY: Final = 1
+MATCH: Final = 2
+"""Of filters: UNKNOWN is nothing, ANY everything; a pattern that is to MATCH concerns the name."""
+MOST: Final = 10_000
+"""Records of one request, as Kafka has it."""
+
+_KINDS: Final = (
+    *("UNKNOWN", "ANY", "TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "DELEGATION_TOKEN"),
+    "USER",
+)
+_PATTERNS: Final = ("UNKNOWN", "ANY", "MATCH", "LITERAL", "PREFIXED")
+_OPERATIONS: Final = (
+    *("UNKNOWN", "ANY", "ALL", "READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE"),
+    *("CLUSTER_ACTION", "DESCRIBE_CONFIGS", "ALTER_CONFIGS", "IDEMPOTENT_WRITE"),
+    *("CREATE_TOKENS", "DESCRIBE_TOKENS", "TWO_PHASE_COMMIT"),
+)
+_PERMISSIONS: Final = ("UNKNOWN", "ANY", "DENY", "ALLOW")
+assert len(_KINDS) == USER + 1 and len(_OPERATIONS) == LAST_OPERATION + 1
+
+
+class AclFilter(NamedTuple):
+    """As `AclRule`, with ANY for every kind, pattern, operation or permission and None for every
+    name, principal or host."""
+
+    kind: int
+    pattern: int
+    name: str | None
+    principal: str | None
+    host: str | None
+    operation: int
+    permission: int
+
+    @property
+    def knows(self) -> bool:
+        """False for numbers that are nothing."""
+        words = (
+            (self.kind, _KINDS), (self.pattern, _PATTERNS), (self.operation, _OPERATIONS),
+            (self.permission, _PERMISSIONS),
+        )  # fmt: skip
+        return all(_word(number, names) != "UNKNOWN" for number, names in words)
+
+    def matches(self, rule: AclRule) -> bool:
+        """True if it is about this rule."""
+        return (
+            self.kind in (ANY, rule.kind)
+            and self.operation in (ANY, rule.operation)
+            and self.permission in (ANY, rule.permission)
+            and self.principal in (None, rule.principal)
+            and self.host in (None, rule.host)
+            and self._names(rule)
+        )
+
+    def _names(self, rule: AclRule) -> bool:
+        if self.pattern not in (ANY, MATCH, rule.pattern):
+            return False
+        if self.name is None:
+            return True
+        if self.pattern != MATCH:
+            return self.name == rule.name
+        if rule.pattern == PREFIXED:
+            return self.name.startswith(rule.name)
+        return rule.name in (self.name, ANY_NAME)
+
+
+def rule_of(record: kraft.AccessControlEntryRecord) -> AclRule:
+    """The rule of a record."""
+    return AclRule(
+        record.resource_type,
+        record.pattern_type,
+        record.resource_name,
+        record.principal,
+        record.host,
+        record.operation,
+        record.permission_type,
+    )
+
+
+def _record(rule_id: bytes, rule: AclRule) -> kraft.AccessControlEntryRecord:
+    return kraft.AccessControlEntryRecord(
+        id=rule_id,
+        resource_type=rule.kind,
+        resource_name=rule.name,
+        pattern_type=rule.pattern,
+        principal=rule.principal,
+        host=rule.host,
+        operation=rule.operation,
+        permission_type=rule.permission,
+    )
+
+
+def rules(image: MetadataImage) -> Iterator[tuple[bytes, AclRule]]:
+    """Every rule that there is, with its id."""
+    for record in image.kept.values():
+        if isinstance(record, kraft.AccessControlEntryRecord):
+            yield record.id, rule_of(record)
+
+
+def create(
+    image: MetadataImage, wanted: Sequence[AclRule], new_id: Callable[[], bytes]
+) -> tuple[list[Record], list[Result]]:
+    """Records, and one result for each. What there is already is made."""
+    there = {rule for _, rule in rules(image)}
+    records: list[Record] = []
+    results: list[Result] = []
+    for rule in wanted:
+        try:
+            _check(rule)
+        except PeerError as error:
+            results.append(failed(error))
+            continue
+        if rule not in there:
+            there.add(rule)
+            records.append(_record(new_id(), rule))
+        results.append(OK)
+    if len(records) > MOST:
+        text = f"At most {MOST} ACLs are created by one request, not {len(records)}"
+        return [], [Result(errors.INVALID_REQUEST, text)] * len(wanted)
+    return records, results
+
+
+def remove(
+    image: MetadataImage, filters: Sequence[AclFilter]
+) -> tuple[list[Record], list[tuple[Result, list[AclRule]]]]:
+    """Records, and for each filter how it went and which rules it removes."""
+    there = list(rules(image))
+    gone: dict[bytes, None] = {}
+    results: list[tuple[Result, list[AclRule]]] = []
+    for one in filters:
+        if not one.knows:
+            known = _word(one.kind, _KINDS) != "UNKNOWN" != _word(one.pattern, _PATTERNS)
+            text = "Unknown entryFilter." if known else "Unknown patternFilter."
+            results.append((Result(errors.INVALID_REQUEST, text), []))
+            continue
+        found = {key: rule for key, rule in there if one.matches(rule)}
+        if len(gone.keys() | found.keys()) > MOST:
+            text = f"Cannot remove more than {MOST} acls in a single delete operation."
+            results.append((Result(errors.INVALID_REQUEST, text), []))
+            continue
+        gone.update(dict.fromkeys(found))
+        results.append((OK, list(found.values())))
+    return [kraft.RemoveAccessControlEntryRecord(id=key) for key in gone], results
+
+
+def _check(rule: AclRule) -> None:
+    """Raises PeerError for a rule that cannot be, with Kafka's words."""
+    if rule.kind == CLUSTER and rule.name != CLUSTER_NAME:
+        why = f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
+    elif not rule.name:
+        why = "Invalid empty resource name"
+    elif (word := _word(rule.kind, _KINDS)) in ("UNKNOWN", "ANY"):
+        why = f"Invalid resourceType {word}"
+    elif rule.pattern not in (LITERAL, PREFIXED):
+        why = f"Invalid patternType {_word(rule.pattern, _PATTERNS)}"
+    elif (word := _word(rule.operation, _OPERATIONS)) in ("UNKNOWN", "ANY"):
+        why = f"Invalid operation {word}"
+    elif rule.permission not in (DENY, ALLOW):
+        why = f"Invalid permissionType {_word(rule.permission, _PERMISSIONS)}"
+    elif ":" not in rule.principal:
+        why = (
+            f"Could not parse principal from `{rule.principal}` (no colon is present separating"
+            " the principal type from the principal name)"
+        )
+    else:
+        return
+    raise PeerError(errors.INVALID_REQUEST, why)
+
+
+def _word(number: int, names: tuple[str, ...]) -> str:
+    return names[number] if 0 <= number < len(names) else names[UNKNOWN]
