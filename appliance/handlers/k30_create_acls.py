@@ -35,7 +35,10 @@ def _is_filter(rule: AclRule) -> bool:
 
 
 def _answer(results: list[Result]) -> Answer:
-    rows = [{"error_code": one.code, "error_message": one.message or ""} for one in results]
+    rows = [
+        {"error_code": one.code, "error_message": one.message if one.code else ""}
+        for one in results
+    ]
     return Answer([], {"throttle_time": 0, "results": rows})
 
 

@@ -19,6 +19,8 @@ ONE_OF_TWO = {"cluster_id": "cluster", "finalized_features_epoch": "epoch"}
 """Fields whose value is one broker's own; null, -1 and empty stay what they are."""
 PORTS = {"port"}
 BYTES = {"total_bytes", "usable_bytes"}
+UNORDERED = {"acls", "matching_acls"}
+"""Lists of things without a name of their own, in whatever order each broker holds them."""
 COUNTED = {"producer_id"}
 """Ids that are numbered by each broker as it likes: equal ones stay equal."""
 
@@ -53,7 +55,8 @@ class Normaliser:
         if isinstance(value, dict):
             return {key: self.answer(item, key) for key, item in value.items()}
         if isinstance(value, list):
-            return self._list([self.answer(item, field) for item in value])
+            items = [self.answer(item, field) for item in value]
+            return self._list(sorted(items, key=repr) if field in UNORDERED else items)
         if isinstance(value, str):
             return self._text(value, field)
         if isinstance(value, bool) or not isinstance(value, int):

@@ -39,13 +39,13 @@ SETTINGS = {
 
 
 @contextlib.contextmanager
-def both(folder, ours=None, kafka=None):
+def both(folder, ours=None, kafka=None, settings=SETTINGS):
     """(the appliance, Apache Kafka) as Targets. Each one runs in a folder below `folder`, or is
     reached at HOST:PORT:FOLDER when it runs already."""
     with contextlib.ExitStack() as stack:
         # Kafka first: it takes longest to be there.
-        theirs = _named("kafka", kafka) or _kafka(stack, folder / "kafka")
-        yield _named("penstock", ours) or _penstock(stack, folder / "ours"), theirs
+        theirs = _named("kafka", kafka) or _kafka(stack, folder / "kafka", settings)
+        yield _named("penstock", ours) or _penstock(stack, folder / "ours", settings), theirs
 
 
 def _named(name, text):
@@ -55,15 +55,15 @@ def _named(name, text):
     return Target(name, (host, int(port)), folder)
 
 
-def _kafka(stack, folder):
+def _kafka(stack, folder, settings):
     node = Kafka(folder, heap="512m")
-    node.settings |= SETTINGS
+    node.settings |= settings
     stack.enter_context(node)
     return Target("kafka", ("127.0.0.1", node.port), str(folder / "logs"))
 
 
-def _penstock(stack, folder):
-    broker = stack.enter_context(Broker(folder, SETTINGS))
+def _penstock(stack, folder, settings):
+    broker = stack.enter_context(Broker(folder, settings))
     return Target("penstock", ("127.0.0.1", broker.port), str(folder))
 
 

@@ -44,6 +44,9 @@ def test_order_of_named_things_does_not_count():
     one, two = {"name": "a", "x": 1}, {"name": "b", "x": 2}
     assert found({"topics": [one, two]}, {"topics": [two, one]}) == []
     assert found({"list": [1, 2]}, {"list": [2, 1]}) == [("list[0]", 1, 2), ("list[1]", 2, 1)]
+    rows = [{"principal": "User:a", "host": "*"}, {"principal": "User:b", "host": "*"}]
+    assert found({"acls": rows}, {"acls": rows[::-1]}) == []
+    assert found({"acls": rows}, {"acls": rows[:1]}) != []
 
 
 def test_a_path_names_the_element():

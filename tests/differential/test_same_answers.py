@@ -2,8 +2,10 @@
 
 import pytest
 
+from benchmarks import kafka
 from tests.differential import registry, table
-from tests.differential.run import run
+from tests.differential.run import SETTINGS, both, run
+from tests.differential.scripts.acls import every, rule
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -19,3 +21,23 @@ def test_every_advertised_api_has_a_script(targets):
     ours, _ = targets
     not_kafkas = {71, 72}  # asked by the script client_metrics
     assert set(ours.ranges) - not_kafkas == {script.key for script in registry.load()}
+
+
+def acls_without_an_authorizer(s):
+    s.ask("made", "CreateAcls", creations=[rule("orders"), rule("")])
+    s.ask("described", "DescribeAcls", **every())
+    s.ask("removed", "DeleteAcls", filters=[every(), every(operation=3)])
+
+
+def test_without_an_authorizer_the_answers_are_the_same(tmp_path):
+    if reason := kafka.unavailable():
+        pytest.skip(reason)
+    without = {key: SETTINGS[key] for key in SETTINGS if "authorizer" not in key}
+    scripts = [one for one in registry.load() if one.name == "api_versions"]
+    scripts.append(
+        registry.Script("acls_unsecured", "DescribeAcls", acls_without_an_authorizer, None)
+    )
+    with both(tmp_path, settings=without) as targets:
+        report = run(scripts, targets, table.read(), whole=False)
+    print(report)
+    assert report.good, f"\n{report}"

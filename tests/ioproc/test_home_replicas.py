@@ -6,6 +6,7 @@ import pytest
 from core_world import RUN, batch, registration
 from test_home import Cluster
 
+from appliance.authorization.authorizer import AllowAll
 from appliance.config.log_config import LogConfig
 from appliance.ioproc.following import Following
 from appliance.metadata.changes import BrokerChanged, PartitionChanged
@@ -128,6 +129,7 @@ def test_metadata_is_not_replayed_before_all_of_its_roles_are_told(cluster, monk
     life = cluster.live()
     said = []
     seat = SimpleNamespace(
+        authorizer=AllowAll(),
         me=None,
         processes=SimpleNamespace(
             word=lambda _: [13], set_applied=lambda _, offset: said.append(offset)

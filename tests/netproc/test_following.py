@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from appliance.authorization.authorizer import AllowAll
 from appliance.config.broker import BrokerConfig
 from appliance.handlers.nodes import STILL_TOLD_NS, just_left
 from appliance.metadata.image import TOPIC, MetadataImage
@@ -28,6 +29,7 @@ class World:
         self.host.logins = SimpleNamespace(follow_changes=lambda _: None)
         self.following = Following(
             SimpleNamespace(
+                authorizer=AllowAll(),
                 config=BrokerConfig(),
                 processes=SimpleNamespace(set_applied=lambda *_: None),
                 rereading=SimpleNamespace(then=lambda _: None),
