@@ -22,7 +22,7 @@ sys.path.insert(0, str(HERE))  # a build backend leaves the project's own folder
 from pages.release import version  # noqa: E402
 
 HOT = {
-    "authorization": ["rights"],
+    "authorization": ["authorizer", "rights", "standard"],
     "ring": ["counters", "ring"],
     "wire": [
         "produce", "fetch", "request_head", "batch_header", "batch", "varint", "record_walk",

@@ -6,33 +6,26 @@ Invariant: no two records say the same. A record is removed by its id; ids come 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from appliance.authorization.operations import CLUSTER, CLUSTER_NAME, LAST_OPERATION, USER
+from appliance.authorization.operations import CLUSTER, CLUSTER_NAME
 from appliance.authorization.standard import ALLOW, ANY_NAME, DENY, LITERAL, PREFIXED, AclRule
+from appliance.authorization.words import (
+    KINDS,
+    OPERATIONS,
+    PATTERNS,
+    PERMISSIONS,
+    word,
+)
 from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.controller.decision import OK, Record, Result, failed
 from appliance.metadata.image import MetadataImage
 from appliance.wire import kraft_records as kraft
 
-UNKNOWN: Final = 0
 ANY: Final = 1
 MATCH: Final = 2
-"""Of filters: UNKNOWN is nothing, ANY everything; a pattern that is to MATCH concerns the name."""
+"""Of filters: ANY is everything; a pattern that is to MATCH concerns the name."""
 MOST: Final = 10_000
 """Records of one request, as Kafka has it."""
-
-_KINDS: Final = (
-    *("UNKNOWN", "ANY", "TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "DELEGATION_TOKEN"),
-    "USER",
-)
-_PATTERNS: Final = ("UNKNOWN", "ANY", "MATCH", "LITERAL", "PREFIXED")
-_OPERATIONS: Final = (
-    *("UNKNOWN", "ANY", "ALL", "READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE"),
-    *("CLUSTER_ACTION", "DESCRIBE_CONFIGS", "ALTER_CONFIGS", "IDEMPOTENT_WRITE"),
-    *("CREATE_TOKENS", "DESCRIBE_TOKENS", "TWO_PHASE_COMMIT"),
-)
-_PERMISSIONS: Final = ("UNKNOWN", "ANY", "DENY", "ALLOW")
-assert len(_KINDS) == USER + 1 and len(_OPERATIONS) == LAST_OPERATION + 1
 
 
 class AclFilter(NamedTuple):
@@ -51,10 +44,10 @@ class AclFilter(NamedTuple):
     def knows(self) -> bool:
         """False for numbers that are nothing."""
         words = (
-            (self.kind, _KINDS), (self.pattern, _PATTERNS), (self.operation, _OPERATIONS),
-            (self.permission, _PERMISSIONS),
+            (self.kind, KINDS), (self.pattern, PATTERNS), (self.operation, OPERATIONS),
+            (self.permission, PERMISSIONS),
         )  # fmt: skip
-        return all(_word(number, names) != "UNKNOWN" for number, names in words)
+        return all(word(number, names) != "UNKNOWN" for number, names in words)
 
     def matches(self, rule: AclRule) -> bool:
         """True if it is about this rule."""
@@ -144,7 +137,7 @@ def remove(
     results: list[tuple[Result, list[AclRule]]] = []
     for one in filters:
         if not one.knows:
-            known = _word(one.kind, _KINDS) != "UNKNOWN" != _word(one.pattern, _PATTERNS)
+            known = word(one.kind, KINDS) != "UNKNOWN" != word(one.pattern, PATTERNS)
             text = "Unknown entryFilter." if known else "Unknown patternFilter."
             results.append((Result(errors.INVALID_REQUEST, text), []))
             continue
@@ -164,14 +157,14 @@ def _check(rule: AclRule) -> None:
         why = f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
     elif not rule.name:
         why = "Invalid empty resource name"
-    elif (word := _word(rule.kind, _KINDS)) in ("UNKNOWN", "ANY"):
-        why = f"Invalid resourceType {word}"
+    elif (found := word(rule.kind, KINDS)) in ("UNKNOWN", "ANY"):
+        why = f"Invalid resourceType {found}"
     elif rule.pattern not in (LITERAL, PREFIXED):
-        why = f"Invalid patternType {_word(rule.pattern, _PATTERNS)}"
-    elif (word := _word(rule.operation, _OPERATIONS)) in ("UNKNOWN", "ANY"):
-        why = f"Invalid operation {word}"
+        why = f"Invalid patternType {word(rule.pattern, PATTERNS)}"
+    elif (found := word(rule.operation, OPERATIONS)) in ("UNKNOWN", "ANY"):
+        why = f"Invalid operation {found}"
     elif rule.permission not in (DENY, ALLOW):
-        why = f"Invalid permissionType {_word(rule.permission, _PERMISSIONS)}"
+        why = f"Invalid permissionType {word(rule.permission, PERMISSIONS)}"
     elif ":" not in rule.principal:
         why = (
             f"Could not parse principal from `{rule.principal}` (no colon is present separating"
@@ -180,7 +173,3 @@ def _check(rule: AclRule) -> None:
     else:
         return
     raise PeerError(errors.INVALID_REQUEST, why)
-
-
-def _word(number: int, names: tuple[str, ...]) -> str:
-    return names[number] if 0 <= number < len(names) else names[UNKNOWN]

@@ -3,10 +3,11 @@
 from typing import Final
 
 from appliance.authorization.standard import AclRule
+from appliance.authorization.words import UNKNOWN
 from appliance.base import errors
 from appliance.base.errors import MalformedRequest
 from appliance.config import acl_checks
-from appliance.controller.acls import UNKNOWN, AclFilter
+from appliance.controller.acls import AclFilter
 from appliance.controller.decision import Result
 from appliance.handlers.admin import AdminContext, Message, Values
 
