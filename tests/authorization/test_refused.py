@@ -31,8 +31,8 @@ from tests.authorization.secured import creation, every
 HANDLERS = registry.handlers(FetchSessions(0, lambda: 1))
 TOPIC_CODE, GROUP_CODE = errors.TOPIC_AUTHORIZATION_FAILED, errors.GROUP_AUTHORIZATION_FAILED
 CLUSTER_CODE = errors.CLUSTER_AUTHORIZATION_FAILED
-OPEN = {18, 60, 71, 72}
-"""ApiVersions, DescribeCluster and those of clients' metrics need nothing."""
+OPEN = {17, 18, 36, 60, 71, 72}
+"""Logins, ApiVersions, DescribeCluster and those of clients' metrics need nothing."""
 
 
 @pytest.fixture
@@ -539,6 +539,7 @@ THE_CLUSTER = {
     48: {"components": [], "strict": False},
     49: {"entries": [QUOTA], "validate_only": False},
     50: {"users": None},
+    51: {"deletions": [{"name": "anna", "mechanism": 1}], "upsertions": []},
     55: {"topics": [{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]},
     57: {"timeout": 0, "validate_only": False, "feature_updates": [
         {"feature": "group.version", "max_version_level": 0, "upgrade_type": 2,
