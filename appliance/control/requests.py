@@ -17,10 +17,12 @@ from appliance.authorization.operations import TEXTS
 from appliance.authorization.rights import Rights
 from appliance.base import errors
 from appliance.base.caller import Caller
+from appliance.base.clock import Clock
 from appliance.base.errors import DiskFull, MalformedRequest, PeerError
 from appliance.base.ids import INTERNAL_TOPICS
 from appliance.config.internal_topics import DECLARED, InternalTopic
 from appliance.control import enveloped
+from appliance.control.auto_creation import SETTING, AutoCreations
 from appliance.control.broker.asking import Asking, Said
 from appliance.control.broker.forwarding import (
     DESCRIBE_QUORUM,
@@ -80,7 +82,7 @@ class Requests:
     say when append raised DiskFull: then nothing of the records is there. counts: of the errors
     that are answered. become: for requests that come in an envelope."""
 
-    __slots__ = ("_append", "_become", "_blocked_ms", "_counts", "_full", "_report")
+    __slots__ = ("_append", "_become", "_blocked_ms", "_counts", "_creations", "_full", "_report")
 
     def __init__(
         self,
@@ -90,9 +92,11 @@ class Requests:
         full: Callable[[], str],
         counts: ErrorCounts,
         become: Become,
+        clock: Clock,
     ) -> None:
         self._append = append
         self._become = become
+        self._creations = AutoCreations(clock)
         self._full = full
         self._counts = counts
         self._report = report
@@ -338,9 +342,15 @@ class Requests:
             return errors.UNKNOWN_TOPIC_OR_PARTITION, None
         if code := context.rights.refusal(needs.CREATE_TOPIC, text):
             return code, None
+        most = situation.config.int(SETTING)
         if message.a == 1 and (blocked_ms := self._blocked_ms(text)):
             cause = _why_not(text, context.rights.caller, blocked_ms)
             self._report("topic-not-created", {"topic": text, **_who(context), "cause": cause})
+            return errors.UNKNOWN_TOPIC_OR_PARTITION, None
+        if not self._creations.admit(context.rights.caller, most):
+            if self._creations.should_tell():
+                cause = f"this client has had {most} topics created in a minute ({SETTING})"
+                self._report("topic-not-created", {"topic": text, **_who(context), "cause": cause})
             return errors.UNKNOWN_TOPIC_OR_PARTITION, None
         return errors.NONE, NewTopic(text)
 

@@ -82,9 +82,7 @@ class Control:
     ) -> None:
         """watcher: the loop, for connections to other nodes."""
         self.keeper: Keeper | None = None  # of the history
-        self._seat = seat
-        self._links = links
-        self._log = log
+        self._seat, self._links, self._log = seat, links, log
         self._clock = started.clock
         self._disk = started.disk
         self._quorum = started.quorum
@@ -105,6 +103,7 @@ class Control:
             lambda: self._room.told(0),
             seat.errors,
             lambda *who: self._deciding.become(*who),
+            started.clock,
         )
         own = own_controllers(seat.config, self._identity.node_id)
         self._driver = QuorumDriver(
