@@ -24,6 +24,9 @@ from appliance.base.caller import ANONYMOUS, Caller, Principal, decode
 from appliance.base.errors import NONE
 
 _MOST_KNOWN: Final = 4096
+_MOST_BYTES: Final = 1 << 20
+"""Of the encodings of those that are known: a client id has up to 32 KiB, and is kept as text and
+as bytes, so that this is a fifth of the memory."""
 
 
 class Rights:
@@ -130,18 +133,21 @@ class Callers:
     """The rights of those whom other processes name. known: by their encoding, for who looks there
     first."""
 
-    __slots__ = ("_authorizer", "known")
+    __slots__ = ("_authorizer", "_bytes", "known")
 
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
+        self._bytes = 0  # of what is known
         self.known: dict[bytes, Rights] = {}
 
     def of(self, encoded: bytes) -> Rights:
         """Decoded once for each. Raises MalformedRequest."""
         found = self.known.get(encoded)
         if found is None:
-            if len(self.known) >= _MOST_KNOWN:
+            self._bytes += len(encoded)
+            if len(self.known) >= _MOST_KNOWN or self._bytes > _MOST_BYTES:
                 self.known.clear()
+                self._bytes = len(encoded)
             ours = encoded == _OURS
             found = OURSELVES if ours else Rights(decode(encoded), self._authorizer)
             self.known[encoded] = found
