@@ -2,25 +2,32 @@
 
 One thread and one epoll. Whoever connects has some seconds for the request and as many for the
 answer, and only so many are let in at a time, so a stranger costs at most a few descriptors and
-pages. The caller's `answer` must not wait: what takes longer is asked for again in later turns.
-An exception in it is answered with 500.
+pages. When all places are taken the oldest connection without a request makes way, so that idle
+ones keep no probe waiting. On a loopback address only requests to this host's names are answered:
+a page in a browser could have a name of its own lead there. The caller's `answer` must not wait:
+what takes longer is asked for again in later turns. An exception in it is answered with 500.
 """
 
+import re
 import select
 import socket
 from collections.abc import Callable
 from contextlib import suppress
 from http import HTTPStatus
+from ipaddress import ip_address
 from typing import Final, NamedTuple
 
-MOST: Final = 16
-"""Connections at a time; the others wait in the backlog."""
+MOST: Final = 64
+"""Connections at a time; the others wait in the backlog while all of these are answered."""
+_ACCEPTED: Final = 64
+"""Connections that are taken in one turn."""
 _PATIENCE_NS: Final = 10_000_000_000
 _AGAIN_S: Final = 0.02
 """So often somebody is asked for an answer that takes longer."""
 _HEAD: Final = 8192
 _CHUNK: Final = 1 << 18
 _END: Final = b"\r\n\r\n"
+_HOST: Final = re.compile(rb"\r\nHost:[ \t]*([^\r\n]*?)[ \t]*\r\n", re.IGNORECASE)
 
 
 class Answer(NamedTuple):
@@ -64,6 +71,7 @@ class Server:
         self._epoll = select.epoll(flags=select.EPOLL_CLOEXEC)
         self._epoll.register(listener.fileno(), select.EPOLLIN)
         self._full = False
+        self._is_local = ip_address(listener.getsockname()[0]).is_loopback
 
     def turn(self, wait_s: float, now_ns: Callable[[], int]) -> None:
         """Wait so long at most for something to do, and do it. now_ns: monotonic."""
@@ -71,8 +79,10 @@ class Server:
             wait_s = min(wait_s, _AGAIN_S)
         for fd, _ in self._epoll.poll(wait_s):
             if fd == self._listener.fileno():
-                self._accept(now_ns())
-            elif (caller := self._callers[fd]).waits:
+                self._accept_all(now_ns())
+            elif (caller := self._callers.get(fd)) is None:
+                continue  # it made way for another one in this turn
+            elif caller.waits:
                 self._close(caller)  # it has gone
             else:
                 if not caller.left:
@@ -94,15 +104,28 @@ class Server:
             self._close(caller)
         self._epoll.close()
 
-    def _accept(self, now_ns: int) -> None:
-        with suppress(OSError):  # who has gone meanwhile
-            sock, _ = self._listener.accept()
+    def _accept_all(self, now_ns: int) -> None:
+        for _ in range(_ACCEPTED):
+            if len(self._callers) >= MOST and not self._make_room():
+                self._full = True
+                self._epoll.unregister(self._listener.fileno())
+                return
+            try:
+                sock, _ = self._listener.accept()
+            except OSError:  # nobody is left, or has gone meanwhile
+                return
             sock.setblocking(False)
-            self._callers[sock.fileno()] = _Caller(sock, now_ns)
+            caller = self._callers[sock.fileno()] = _Caller(sock, now_ns)
             self._epoll.register(sock.fileno(), select.EPOLLIN)
-        if len(self._callers) >= MOST and not self._full:
-            self._full = True
-            self._epoll.unregister(self._listener.fileno())
+            self._go_on(caller)  # mostly its request is there already
+
+    def _make_room(self) -> bool:
+        """Hang up on the oldest connection without a whole request. Return whether there is one."""
+        idle = (one for one in self._callers.values() if not one.waits and not one.left)
+        oldest = next(idle, None)
+        if oldest is not None:
+            self._close(oldest)
+        return oldest is not None
 
     def _go_on(self, caller: _Caller) -> None:
         try:
@@ -150,6 +173,9 @@ class Server:
         method = words[0]
         if len(words) != 3 or not words[2].startswith("HTTP/"):
             answer = Answer(HTTPStatus.BAD_REQUEST, "text/plain", "this is no request of HTTP\n")
+        elif self._is_local and not _is_this_host(caller.told):
+            told = "the Host of a request is localhost, an IP address or this host's name\n"
+            answer = Answer(HTTPStatus.MISDIRECTED_REQUEST, "text/plain", told)
         elif method not in ("GET", "HEAD"):
             answer = Answer(HTTPStatus.METHOD_NOT_ALLOWED, "text/plain", "GET or HEAD\n")
         else:
@@ -176,3 +202,19 @@ class Server:
     def _close(self, caller: _Caller) -> None:
         del self._callers[caller.sock.fileno()]
         caller.sock.close()  # the epoll forgets it with its last descriptor
+
+
+def _is_this_host(request: bytes) -> bool:
+    """Return whether a request names this host, by an address or its own name, or no host."""
+    found = _HOST.search(request)
+    if found is None:
+        return True
+    name = found[1].decode("latin-1").lower()
+    name = name[1:].partition("]")[0] if name.startswith("[") else name.partition(":")[0]
+    if name in ("localhost", socket.gethostname().lower()):
+        return True
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True

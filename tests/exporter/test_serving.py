@@ -87,7 +87,7 @@ def place():
 
 def test_a_request_is_answered_however_it_arrives(place):
     sock = place.connect()
-    for byte in b"GET /metrics?x=y HTTP/1.1\r\nHost: h\r\n\r\n":
+    for byte in b"GET /metrics?x=y HTTP/1.1\r\nHost: localhost:9404\r\n\r\n":
         place.turn()
         sock.sendall(bytes([byte]))
     head, _, body = place.hear(sock).partition(b"\r\n\r\n")
@@ -133,16 +133,58 @@ def test_half_a_request_is_no_request(place, rest):
     assert place.hear(sock) == b""
 
 
-def test_who_does_not_go_on_is_hung_up_on_and_others_get_in(place):
-    idle = [place.connect() for _ in range(MOST)]
-    place.turn(MOST + 3)
+def test_who_does_not_go_on_is_hung_up_on(place):
+    idle = [place.connect() for _ in range(3)]
+    place.turn()
+    place.now_ns = 11 * SECOND
+    assert all(place.hear(sock) == b"" for sock in idle)
+
+
+def test_idle_connections_keep_no_probe_waiting(place):
+    for _ in range(1000 // MOST):
+        idle = [place.connect() for _ in range(MOST)]
+        place.turn(2)
+    assert place.ask(b"GET /livez HTTP/1.1\r\n\r\n").endswith(b"short\n")
+    assert place.now_ns == 0, "nobody had to wait until their time was over"
+    assert len(place.server._callers) <= MOST
+    place.turn()
+    assert idle[-1].fileno() in [sock.fileno() for sock in place.mine]
+    idle[-1].sendall(b"GET / HTTP/1.1\r\n\r\n")
+    assert place.hear(idle[-1]).endswith(b"short\n"), "the youngest stays"
+
+
+def test_who_waits_for_an_answer_does_not_make_way(place):
+    place.not_yet = True
+    waiting = [place.connect() for _ in range(MOST)]
+    for sock in waiting:
+        sock.sendall(b"GET /later HTTP/1.1\r\n\r\n")
+    place.turn(5)
     late = place.connect()
     late.sendall(b"GET / HTTP/1.1\r\n\r\n")
     place.turn()
-    assert not place.asked, "there are as many as there may be"
-    place.now_ns = 11 * SECOND
+    assert "/" not in place.asked, "all places are taken by whom is answered"
+    place.not_yet = False
+    assert all(place.hear(sock).endswith(b"short\n") for sock in waiting)
     assert place.hear(late).endswith(b"short\n")
-    assert all(place.hear(sock) == b"" for sock in idle)
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost", b"200"),
+        ("127.0.0.1:9404", b"200"),
+        ("[::1]:9404", b"200"),
+        ("10.1.2.3", b"200"),
+        (socket.gethostname(), b"200"),
+        ("rebound.example.com:9404", b"421"),
+        ("localhost.example.com", b"421"),
+        ("", b"421"),
+    ],
+)
+def test_on_a_loopback_address_only_names_of_this_host_are_answered(place, host, status):
+    told = place.ask(f"GET / HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+    assert told.split(b" ")[1] == status
+    assert bool(place.asked) is (status == b"200")
 
 
 def test_a_question_is_as_old_as_the_end_of_its_request(place):
