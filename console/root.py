@@ -59,6 +59,7 @@ _GROUPS: Final[dict[str, Table]] = {
         "quota": ("quota", "Set client quotas and see which clients are throttled."),
         "cluster": ("cluster", "Inspect, grow and shrink a cluster."),
         "config": ("config", "Show and change settings of brokers, topics and groups."),
+        "user": ("user", "Manage the users that log in with SASL."),
         "secure": ("secure", "Create certificates and encrypt the listeners."),
         "event": ("event", "List and follow the appliance's own events."),
         "stats": ("stats", "Show request rates, latencies and errors."),

@@ -180,7 +180,7 @@ class Connection:
         problem = unreachable(servers)
         if problem:
             problem += "; `penstock up` starts an appliance, connect('HOST:PORT') names another one"
-        elif not door.logs_in:
+        elif door.can_ask:
             problem = _told(door, servers)
         if problem:
             raise KafkaException(KafkaError(KafkaError._TRANSPORT, problem))
@@ -206,9 +206,16 @@ def _told(door: Door, servers: str) -> str:
 def _remedy(trouble: Trouble) -> str:
     if trouble.elsewhere:
         return "; its setting advertised.listeners says so"
-    pairs = (option.partition("=") for option in trouble.options)
-    needed = ", ".join(f"{key.replace('.', '_')}={value!r}" for key, _, value in pairs)
+    if trouble.login:
+        words = [*trouble.options, "sasl.username=…", "sasl.password=…"]
+        return f"; connect(..., {', '.join(map(_keyword, words))})"
+    needed = ", ".join(map(_keyword, trouble.options))
     return f"; connect(..., {needed})" if needed else ""
+
+
+def _keyword(option: str) -> str:
+    key, _, value = option.partition("=")
+    return f"{key.replace('.', '_')}={value!r}"
 
 
 def _text(value: object) -> str:

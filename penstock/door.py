@@ -1,5 +1,5 @@
-"""How a listener is spoken to by requests of our own: in the clear, or over TLS, as librdkafka's
-properties say it to librdkafka.
+"""How a listener is spoken to by requests of our own: in the clear or over TLS, with a login or
+without, as librdkafka's properties say it to librdkafka.
 
 `ssl` is loaded by who needs TLS, and once: the commands that need none stay quick.
 """
@@ -9,6 +9,8 @@ import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
+
+from penstock.login import Login, login_of
 
 if TYPE_CHECKING:
     import ssl
@@ -27,28 +29,37 @@ class NotUsable(ValueError):
 
 
 class Door:
-    """properties: librdkafka's, of which those of TLS count. Threads may share one."""
+    """properties: librdkafka's, of which those of TLS and SASL count. login: the credentials of
+    these requests, None where they need none or cannot log in. Threads may share one."""
 
     def __init__(self, properties: Mapping[str, Any]) -> None:
         self._properties = properties
         self._made: ssl.SSLContext | None = None
         protocol = str(properties.get(_PROTOCOL, "plaintext")).lower()
         self.uses_tls = protocol in ("ssl", "sasl_ssl")
-        self.logs_in = protocol.startswith("sasl")  # which requests of our own cannot
+        self.uses_sasl = protocol.startswith("sasl")
+        self.login: Login | None = login_of(properties)
         self.has_certificate = any(properties.get(key) for key in _OWN)
 
     def open(self, address: Address, limit_s: float) -> socket.socket:
-        """A connection to (host, port), over which requests go. Raises OSError, ssl.SSLError among
-        it, and NotUsable."""
+        """A connection to (host, port), logged in, over which requests go. Raises OSError,
+        ssl.SSLError and LoginFailed among it, and NotUsable."""
         context = self.context() if self.uses_tls else None
         peer = socket.create_connection(address, limit_s)
-        if context is None:
-            return peer
         try:
-            return context.wrap_socket(peer, server_hostname=address[0])
+            if context is not None:
+                peer = context.wrap_socket(peer, server_hostname=address[0])
+            if self.login is not None:
+                self.login.log_in(peer)
         except BaseException:
             peer.close()
             raise
+        return peer
+
+    @property
+    def can_ask(self) -> bool:
+        """False if the listener asks for a login by a mechanism that only librdkafka knows."""
+        return self.login is not None or not self.uses_sasl
 
     def context(self) -> "ssl.SSLContext":
         """The TLS context of these properties. Raises NotUsable."""

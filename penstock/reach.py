@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from penstock.door import PLAIN, Address, Door
 from penstock.frames import exchange
+from penstock.login import LoginFailed, offered
 
 DEFAULT_PORT: Final = 9092
 _LIMIT_S: Final = 3.0
@@ -30,11 +31,13 @@ _ASKS: Final = frozenset(
 
 class Trouble(NamedTuple):
     """Why clients will not be served: what is so, one sentence. options: properties of the client
-    that mend it; elsewhere: it is not the client's way to speak, but where it is sent."""
+    that mend it; elsewhere: it is not the client's way to speak, but where it is sent; login: its
+    credentials are missing or wrong."""
 
     what: str
     options: tuple[str, ...] = ()
     elsewhere: bool = False
+    login: bool = False
 
 
 def unreachable(bootstrap: str) -> str:
@@ -54,7 +57,7 @@ def unreachable(bootstrap: str) -> str:
 def barred(bootstrap: str, door: Door = PLAIN) -> Trouble | None:
     """Why clients that speak as the door does will not be served: it is another protocol, one does
     not trust the other, or brokers are not where they say. None when they will be, or when it
-    cannot be known. Raises door.NotUsable. To be asked where nobody has to log in."""
+    cannot be known. Raises door.NotUsable. Only for a door that can ask."""
     if door.uses_tls:
         door.context()  # what cannot be used is no server's fault
     problem = None
@@ -77,14 +80,33 @@ def barred(bootstrap: str, door: Door = PLAIN) -> Trouble | None:
 
 
 def unspoken(server: str, door: Door, problem: Exception) -> Trouble | None:
-    """Explains a failed connection to HOST:PORT by a mismatch of TLS; None when there is none."""
+    """Explains a failed connection to HOST:PORT by a mismatch of TLS or by a login; None when it is
+    something else."""
     where = server.strip()
+    if isinstance(problem, LoginFailed):
+        return Trouble(f"{where}: {problem}", login=True)
     if not door.uses_tls:
-        if not _broke_off(problem) or not _is_tls(address_of(server)):
+        if not _broke_off(problem):
             return None
-        return Trouble(f"{where} is a listener with TLS", (SPEAKS_TLS, _CA))
-    why = _no_tls(address_of(server), door, problem)
-    return None if why is None else Trouble(f"{where} {why.what}", why.options)
+        if _is_tls(address_of(server)):
+            return Trouble(f"{where} is a listener with TLS", (SPEAKS_TLS, _CA))
+    elif (why := _no_tls(address_of(server), door, problem)) is not None:
+        return Trouble(f"{where} {why.what}", why.options)
+    if door.uses_sasl or not _broke_off(problem) or not (known := _mechanisms(server, door)):
+        return None
+    protocol = "SASL_SSL" if door.uses_tls else "SASL_PLAINTEXT"
+    best = max(known)  # SCRAM-SHA-512 before SCRAM-SHA-256 before PLAIN
+    options = (f"security.protocol={protocol}", f"sasl.mechanism={best}")
+    return Trouble(f"{where} asks clients to log in ({', '.join(known)})", options, login=True)
+
+
+def _mechanisms(server: str, door: Door) -> list[str]:
+    """The SASL mechanisms of a listener that asks for a login; none where it does not."""
+    try:
+        with door.open(address_of(server), _LIMIT_S) as peer:
+            return offered(peer)
+    except (OSError, ValueError):
+        return []
 
 
 def _no_tls(server: Address, door: Door, problem: Exception) -> Trouble | None:

@@ -1,5 +1,5 @@
-"""-b, -X, --command-config and --timeout: where the broker is, as a Link in front of a command's
-arguments."""
+"""-b, -X, --command-config, --login and --timeout: where the broker is, as a Link in front of a
+command's arguments."""
 
 import functools
 import os
@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import click
 
+from console.flags.credentials import credentials, logged_in
 from console.flags.units import Seconds
 from console.model.failure import usage
 from console.model.link import DEFAULT_BOOTSTRAP, Link, asking
@@ -37,6 +38,7 @@ def connected(command: Callable[..., Any]) -> Callable[..., Any]:
         help="A client property, by librdkafka's name.",
     )
     @click.option("--command-config", metavar="FILE", help="Client properties in Java's syntax.")
+    @credentials
     @click.option(
         "--timeout", type=Seconds(0.1, 3600), default=30.0, metavar="TIME",
         help="Time limit for each request.  [default: 30s]",
@@ -48,6 +50,8 @@ def connected(command: Callable[..., Any]) -> Callable[..., Any]:
         properties: tuple[str, ...],
         command_config: str | None,
         timeout: float,
+        login: str | None,
+        password_file: str | None,
         **kwargs: object,
     ) -> object:
         _check_text(kwargs)
@@ -59,6 +63,7 @@ def connected(command: Callable[..., Any]) -> Callable[..., Any]:
         merged = of_file | key_values(properties, "-X")
         if bootstrap:
             merged.pop("bootstrap.servers", None)
+        merged = logged_in(merged, login, password_file)
         link = Link(profile.bootstrap, merged, timeout)
         with asking(link):
             return command(link, *args, **kwargs)

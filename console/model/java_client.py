@@ -1,5 +1,5 @@
-"""TLS as a properties file of Java's clients says it, in librdkafka's words: who comes from Apache
-Kafka has such a file, and its stores.
+"""TLS and logins as a properties file of Java's clients says them, in librdkafka's words: who comes
+from Apache Kafka has such a file, and its stores.
 
 Stores of the form PKCS12, and PEM, are read; of a trust store its certificates are passed on. What
 librdkafka has no word for, and what asks for nothing that is not so anyway, is left out.
@@ -22,12 +22,14 @@ _LEFT_OUT: Final = (
     "ssl.truststore.type", "ssl.truststore.password", "ssl.keymanager.algorithm",
     "ssl.trustmanager.algorithm", "ssl.secure.random.implementation",
 )  # fmt: skip
+_JAAS: Final = "sasl.jaas.config"
 _STORES: Final = ("ssl.keystore.location", "ssl.truststore.location")
 
 
 def as_librdkafkas(said: Mapping[str, str]) -> dict[str, str]:
-    """Properties of a file, as it says them, with those of TLS in librdkafka's words. Raises
-    Failure for a store that cannot be read."""
+    """Properties of a file, as it says them, with those of TLS and SASL in librdkafka's words.
+
+    Raises Failure for a store or a JAAS text that cannot be read."""
     found = {key: value for key, value in said.items() if key not in _LEFT_OUT}
     if found.get(_WHO) == "":  # what Java takes for: anybody
         found[_WHO] = "none"
@@ -37,7 +39,21 @@ def as_librdkafkas(said: Mapping[str, str]) -> dict[str, str]:
     for key in _STORES:
         if location := found.pop(key, ""):
             found |= _store(key, location, said)
+    if text := found.pop(_JAAS, ""):
+        found = _login(text) | found
     return found
+
+
+def _login(text: str) -> dict[str, str]:
+    from appliance.authentication.jaas import parse
+    from appliance.base.errors import ConfigError
+
+    try:
+        options = parse(text).options
+    except ConfigError as problem:
+        raise usage(f"{_JAAS}: {problem}") from None
+    pairs = (("username", "sasl.username"), ("password", "sasl.password"))
+    return {ours: options[theirs] for theirs, ours in pairs if theirs in options}
 
 
 def _store(key: str, location: str, said: Mapping[str, str]) -> dict[str, str]:

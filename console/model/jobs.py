@@ -190,7 +190,7 @@ def reached(link: Link, bootstrap: str = "") -> str:
 
 def check_plain(link: Link) -> None:
     """Raises Failure when jobs cannot speak to those of the link; not when nobody is there."""
-    if link.door.uses_tls or link.door.logs_in:
+    if link.door.uses_tls or link.door.uses_sasl:
         raise usage("jobs speak neither TLS nor SASL", NEEDS_PLAIN)
     _check_plain(link.bootstrap)
 

@@ -52,8 +52,9 @@ class Link:
 
     @property
     def is_asked(self) -> bool:
-        """True if the console can send its own requests: over TLS too, but not over SASL."""
-        return not self.door.logs_in
+        """True if the console can send its own requests: over TLS and SASL too, but not by
+        mechanisms like OAUTHBEARER."""
+        return self.door.can_ask
 
     @property
     def living(self) -> str:
@@ -165,7 +166,7 @@ class Link:
         differently or do not trust each other; None when it is not known to be."""
         from penstock.reach import unspoken
 
-        if self._found and not self.door.uses_tls:
+        if self._found and not self.door.uses_tls and not self.door.uses_sasl:
             return None
         trouble = unspoken(server, self.door, problem)
         return None if trouble is None else _barred(trouble, server)
@@ -213,6 +214,11 @@ def _barred(trouble: "Trouble", where: str) -> Failure:
     """The failure of a connection. A usage error when other properties would mend it, because a
     retry is useless.
     """
+    if trouble.login:
+        words = "".join(f"-X {option} " for option in trouble.options)
+        failure = usage(trouble.what, f"{words}--login USER; its password: --password-file FILE")
+        failure.where = where
+        return failure
     if trouble.options:
         failure = usage(trouble.what, " ".join(f"-X {option}" for option in trouble.options))
         failure.where = where

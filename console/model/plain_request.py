@@ -17,7 +17,7 @@ _HEAD: Final = struct.Struct(">hhi")
 _CORRELATION: Final = 1
 _API_VERSIONS: Final = 18
 _READS: Final = frozenset(
-    (1, 2, 3, 15, 16, _API_VERSIONS, 32, 35, 46, 48, 55, 60, 61, 65, 66, 69, 75)
+    (1, 2, 3, 15, 16, _API_VERSIONS, 32, 35, 46, 48, 50, 55, 60, 61, 65, 66, 69, 75)
 )
 """Fetch, Metadata, ApiVersions and the requests whose names begin with List and Describe: those
 that change nothing."""
@@ -38,7 +38,10 @@ def ask(
     reads = key in _READS or values.get("validate_only") is True
     link.allow(f"API key {key}", reads=reads)
     if not link.is_asked:
-        raise usage(f"API key {key} cannot be asked for over SASL")
+        raise usage(
+            f"API key {key} cannot be asked for with this sasl.mechanism",
+            "PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512 can",
+        )
     if server is None:
         server = _first(link)
     body = encode_request(build(request_type(key, version), values))

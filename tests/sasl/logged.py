@@ -22,10 +22,11 @@ def jaas(users):
 
 
 class LoggedIn(Broker):
-    """It listens in plain, and on two listeners that ask for a login: STATIC knows USERS by its
-    settings, SASL_PLAINTEXT (for PLAIN, ours alone) by the metadata. ports: name → port."""
+    """It listens in plain, and on three listeners that ask for a login: STATIC knows USERS by its
+    settings, SASL_PLAINTEXT (for PLAIN, ours alone) by the metadata, ONLY offers SCRAM-SHA-512.
+    ports: name → port."""
 
-    names = ("STATIC", "SASL_PLAINTEXT")
+    names = ("STATIC", "SASL_PLAINTEXT", "ONLY")
 
     def __init__(self, data, settings=None, *, of_kafka=KAFKA):
         super().__init__(data, settings)
@@ -44,6 +45,7 @@ class LoggedIn(Broker):
             "sasl.enabled.mechanisms": ",".join(MECHANISMS),
             "group.initial.rebalance.delay.ms": "0",
             f"{static}plain.sasl.jaas.config": jaas(USERS),
+            "listener.name.only.sasl.enabled.mechanisms": MECHANISMS[-1],
         }
         if self.of_kafka:  # which wants an entry for each mechanism of each listener
             for name in self.names:

@@ -1,0 +1,84 @@
+"""Properties with which a client logs in, in librdkafka's words or in Java's."""
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from console.model import cluster
+from console.model.configs import BROKER, values_of
+from console.model.link import Link
+
+_ADVERTISED: Final = "advertised.listeners"
+_LISTENERS: Final = "listeners"
+_PROTOCOLS: Final = "listener.security.protocol.map"
+_BEST: Final = ("SASL_SSL", "SASL_PLAINTEXT")
+_MODULES: Final = {
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+}
+
+
+class Place(NamedTuple):
+    """A listener that asks for a login. protocol: SASL_SSL or SASL_PLAINTEXT."""
+
+    address: str
+    protocol: str
+
+
+def place(link: Link) -> Place | None:
+    """The listener of the first broker where clients log in, one with TLS before others; None when
+    there is none. Raises Failure."""
+    number = str(min(cluster.look(link).brokers))
+    keys = (_ADVERTISED, _LISTENERS, _PROTOCOLS)
+    told = values_of(link, BROKER, (number,), keys).get(number, {})
+    pairs = (one.partition(":") for one in (told.get(_PROTOCOLS) or "").split(","))
+    protocols = {name.strip().upper(): protocol.strip() for name, _, protocol in pairs}
+    found: dict[str, Place] = {}
+    for one in (told.get(_ADVERTISED) or told.get(_LISTENERS) or "").split(","):
+        name, _, address = one.strip().partition("://")
+        protocol = protocols.get(name.upper(), name.upper())
+        found.setdefault(protocol, Place(address, protocol))
+    return next((found[one] for one in _BEST if one in found), None)
+
+
+def librdkafka(at: Place, mechanism: str, user: str, password: str) -> str:
+    """A file for librdkafka's clients, kcat -F and penstock --command-config."""
+    lines = [*_head(at, mechanism), f"sasl.username={user}", f"sasl.password={password}"]
+    if at.protocol == _BEST[0]:
+        lines.append("#ssl.ca.location=/path/of/ca.pem")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def java(at: Place, mechanism: str, user: str, password: str) -> str:
+    """A file for Java's clients and Kafka's own tools."""
+    login = f"{_MODULES[mechanism]} required username={_quoted(user)} password={_quoted(password)};"
+    lines = [*_head(at, mechanism), f"sasl.jaas.config={_escaped(login)}"]
+    if at.protocol == _BEST[0]:
+        lines += ["#ssl.truststore.type=PEM", "#ssl.truststore.location=/path/of/ca.pem"]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _head(at: Place, mechanism: str) -> list[str]:
+    return [
+        f"bootstrap.servers={at.address}",
+        f"security.protocol={at.protocol}",
+        f"sasl.mechanism={mechanism}",
+    ]
+
+
+def _quoted(text: str) -> str:
+    """As a JAAS text has it."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _escaped(text: str) -> str:
+    """As a properties file of Java has it."""
+    return text.replace("\\", "\\\\")
+
+
+FORMS: Final[dict[str, Callable[[Place, str, str, str], str]]] = {
+    "librdkafka": librdkafka,
+    "java": java,
+}
+"""Form of a file by whose it is."""

@@ -1,0 +1,78 @@
+"""Users that log in by SCRAM, and by PLAIN where a listener names none: credentials in the metadata
+(KIP-554, API keys 50 and 51). The broker never sees a password, only what is derived of it.
+"""
+
+import hashlib
+import secrets
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from console.model.link import Link
+from console.model.plain_request import ask
+from console.model.refusals import check
+
+_DESCRIBE: Final = (50, 0)
+_ALTER: Final = (51, 0)
+NUMBERS: Final = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
+"""Mechanism → its number in requests."""
+_NAMES: Final = {number: name for name, number in NUMBERS.items()}
+_DIGESTS: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+ITERATIONS: Final = 4096
+_SALT_BYTES: Final = 24
+_PASSWORD_BYTES: Final = 24
+
+
+class User(NamedTuple):
+    """mechanisms: name → iterations."""
+
+    name: str
+    mechanisms: dict[str, int]
+
+
+def all_users(link: Link) -> list[User]:
+    """Every user with credentials, by name. Raises Failure."""
+    answer = ask(link, *_DESCRIBE, {"users": None})
+    check(int(answer.error_code), answer.error_message, "users")
+    found = []
+    for row in answer.results:
+        check(int(row.error_code), row.error_message, f"user {row.user}")
+        kinds = {_NAMES.get(int(one.mechanism), str(one.mechanism)): one.iterations
+                 for one in row.credential_infos}  # fmt: skip
+        found.append(User(row.user, kinds))
+    return sorted(found)
+
+
+def user_named(link: Link, name: str) -> User | None:
+    """The user, None when there is none. Raises Failure."""
+    return next((one for one in all_users(link) if one.name == name), None)
+
+
+def generated_password() -> str:
+    """A new password of 192 random bits, of letters, digits, `-` and `_`."""
+    return secrets.token_urlsafe(_PASSWORD_BYTES)
+
+
+def set_password(link: Link, name: str, password: str, mechanisms: Sequence[str]) -> None:
+    """Put credentials by these mechanisms in the place of those that there are. Raises Failure."""
+    for mechanism in mechanisms:  # a request names a user once
+        salt = secrets.token_bytes(_SALT_BYTES)
+        salted = hashlib.pbkdf2_hmac(_DIGESTS[mechanism], password.encode(), salt, ITERATIONS)
+        row = {
+            "name": name, "mechanism": NUMBERS[mechanism], "iterations": ITERATIONS,
+            "salt": salt, "salted_password": salted,
+        }  # fmt: skip
+        _alter(link, name, {"deletions": [], "upsertions": [row]})
+
+
+def remove(link: Link, user: User) -> None:
+    """Remove all credentials of a user. Raises Failure."""
+    for one in user.mechanisms:
+        if one in NUMBERS:
+            row = {"name": user.name, "mechanism": NUMBERS[one]}
+            _alter(link, user.name, {"deletions": [row], "upsertions": []})
+
+
+def _alter(link: Link, name: str, values: dict[str, Any]) -> None:
+    answer = ask(link, *_ALTER, values)
+    for row in answer.results:
+        check(int(row.error_code), row.error_message, f"user {name}")
