@@ -7,8 +7,8 @@ from appliance.config.setting import INT, LIST, Setting
 CLIENT_METRICS: Final = {
     setting.name: setting
     for setting in (
-        Setting("interval.ms", INT, 300_000, "How often clients push their metrics, in ms; of several subscriptions the shortest, and 300000 at most.", low=100, high=3_600_000),
-        Setting("match", LIST, (), "Which clients push: expressions for what they are, as client_id=loader-.*; none is all."),
+        Setting("interval.ms", INT, 300_000, "Interval between two pushes of a client's metrics, in ms; the shortest of several subscriptions, at most 300000.", low=100, high=3_600_000),
+        Setting("match", LIST, (), "Clients that push, by expressions such as client_id=loader-.*; none: all clients."),
         Setting("metrics", LIST, (), "Prefixes of the metrics to push; * is all."),
     )
 }  # fmt: skip

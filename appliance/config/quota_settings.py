@@ -5,8 +5,8 @@ from typing import Final
 from appliance.config.setting import INT, Setting
 
 QUOTAS: Final = (
-    Setting("quota.window.num", INT, 11, "Windows in which the rates of clients are measured.", low=1, high=3600),
+    Setting("quota.window.num", INT, 11, "Number of windows over which the rates of clients are measured.", low=1, high=3600),
     Setting("quota.window.size.seconds", INT, 1, "Length of a window in which the rates of clients are measured, in s.", low=1),
-    Setting("controller.quota.window.num", INT, 11, "Windows for whose changes of the metadata tokens are saved up.", low=1),
-    Setting("controller.quota.window.size.seconds", INT, 1, "Length of a window for whose changes of the metadata tokens are saved up, in s.", low=1),
+    Setting("controller.quota.window.num", INT, 11, "Number of windows for which unused tokens of metadata changes accumulate.", low=1),
+    Setting("controller.quota.window.size.seconds", INT, 1, "Length of a window for which unused tokens of metadata changes accumulate, in s.", low=1),
 )  # fmt: skip
