@@ -22,6 +22,7 @@ PROOFS = (
     "compat/test_compiled.py",
     "compat/test_kafka_folders.py",
     "compat/test_transactions_change_over.py",
+    "console/test_screens_hostile.py::test_whatever_a_broker_says_is_shown_as_text[size1]",
     "differential/test_same_answers.py",
     "differential/tools/test_tools.py",
     "faults/test_failing_disk.py",

@@ -237,5 +237,5 @@ def _like(pattern: str) -> re.Pattern[str]:
 
 
 def _quoted(value: str) -> str:
-    bare = value and not any(char in ' "=' or not char.isprintable() for char in value)
+    bare = value and value.isprintable() and not any(sign in value for sign in ' "=')
     return value if bare else '"' + value.replace('"', "'") + '"'
