@@ -1,5 +1,7 @@
 """Fetch."""
 
+import time
+
 from tests.differential.records import batch
 from tests.differential.registry import script
 from tests.differential.transactions import add, end, write, writer
@@ -94,7 +96,9 @@ def fetch_by_who_is_no_replica(s):
 
 @script("Fetch", versions=(18, 18))
 def fetch_that_waits_for_more_than_comes(s):
-    """Its answer says what is there at the end of the wait, not at its beginning."""
+    """Its answer says what is there at the end of the wait, not at its beginning. It waits for much
+    longer than what is written meanwhile takes: by what as many requests took before."""
+    began_s = time.monotonic()
     f, one, two = Fetcher(s), s.topic(), s.topic("other")
     open_one = writer(s)
     add(s, open_one, two, 0)
@@ -102,8 +106,9 @@ def fetch_that_waits_for_more_than_comes(s):
         ("too little", s.connect(), f.topic(one, 0), {"min_bytes": 100_000}),
         ("nothing committed", s.connect(), f.topic(two, 0), {"min_bytes": 1, "isolation_level": 1}),
     ]
+    wait_ms = min(max(5000, round(5000 * (time.monotonic() - began_s))), 30_000)
     for _, link, topic, fields in waiting:
-        link.send(1, s.version, f.fields(topic, max_wait=5000, **fields))
+        link.send(1, s.version, f.fields(topic, max_wait=wait_ms, **fields))
     s.produce(one, batch(b"a", b"b"))
     write(s, open_one, two, b"c")
     for step, link, _, _ in waiting:
