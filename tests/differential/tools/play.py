@@ -1,5 +1,6 @@
 """Run a script of tools on both brokers; what they printed, comparable."""
 
+import itertools
 import re
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -9,6 +10,7 @@ from tests.differential.compare import compare
 from tests.differential.run import Report, judge
 from tests.differential.table import read
 from tests.differential.tools import (
+    scripts_acls,
     scripts_cluster,
     scripts_configs,
     scripts_groups,
@@ -20,7 +22,8 @@ from tests.differential.tools.session import Session
 
 TABLE = Path(__file__).with_name("differences.toml")
 FIRST = "cluster.alike"
-ROOMS = (scripts_topics, scripts_records, scripts_configs, scripts_groups, scripts_cluster)
+ROOMS = (scripts_topics, scripts_records, scripts_configs, scripts_groups, scripts_cluster,
+         scripts_acls)  # fmt: skip
 SCRIPTS = {FIRST: scripts_cluster.alike} | {
     f"{room.__name__.rpartition('_')[2]}.{script.__name__}": script
     for room in ROOMS
@@ -36,6 +39,7 @@ def _in_order(found):
 
 _REPLACED = (
     (r"(?<=of these options: ).*", _in_order),
+    (r"(?<=only supports operations \[)[^]]*", _in_order),
     (r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "<uuid>"),
     (
         r"(?<![\w+/.-])(?=[\w+/-]*[A-Z])(?=[\w+/-]*[a-z])(?=[\w+/-]*[\d_+/-])[\w+/-]{22}(?![\w+/(-])",
@@ -65,7 +69,12 @@ def _lines(text, session):
         text = text.replace(own, word)
     for pattern, word in _REPLACED:
         text = re.sub(pattern, word, text, flags=re.MULTILINE)
-    return [line.rstrip() for line in text.splitlines() if not line.startswith("\tat ")]
+    lines = [line.rstrip() for line in text.splitlines() if not line.startswith("\tat ")]
+    of_acls = [at for at, line in enumerate(lines) if line.lstrip().startswith("(principal=")]
+    for _, run in itertools.groupby(enumerate(of_acls), lambda found: found[1] - found[0]):
+        places = [at for _, at in run]
+        lines[places[0] : places[-1] + 1] = sorted(lines[at] for at in places)  # a set of Java's
+    return lines
 
 
 def _notes(session):

@@ -13,6 +13,7 @@ from tests.differential.tools.launcher import Printed, Tools
 
 _TOOLS = "org.apache.kafka.tools."
 CLASSES = {
+    "kafka-acls": _TOOLS + "AclCommand",
     "kafka-broker-api-versions": _TOOLS + "BrokerApiVersionsCommand",
     "kafka-client-metrics": _TOOLS + "ClientMetricsCommand",
     "kafka-cluster": _TOOLS + "ClusterTool",
@@ -32,7 +33,7 @@ CLASSES = {
 }
 """The names that users type, and the classes behind them."""
 
-_CHANGE = ("alter", "create", "delete", "execute")
+_CHANGE = ("add", "alter", "create", "delete", "execute", "remove")
 _BOOTSTRAP_LAST = {"kafka-cluster"}
 """Their first word is a verb that the option belongs to."""
 
