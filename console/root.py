@@ -56,6 +56,7 @@ _GROUPS: Final[dict[str, Table]] = {
         "top": ("top", "Show live throughput by topic, client and process."),
         "connections": ("client.list", "List client connections; the same as client list."),
         "client": ("client", "Inspect connected clients and their metrics."),
+        "acl": ("acl", "Say who may do what, and ask whether somebody may."),
         "quota": ("quota", "Set client quotas and see which clients are throttled."),
         "cluster": ("cluster", "Inspect, grow and shrink a cluster."),
         "config": ("config", "Show and change settings of brokers, topics and groups."),

@@ -17,7 +17,7 @@ _HEAD: Final = struct.Struct(">hhi")
 _CORRELATION: Final = 1
 _API_VERSIONS: Final = 18
 _READS: Final = frozenset(
-    (1, 2, 3, 15, 16, _API_VERSIONS, 32, 35, 46, 48, 50, 55, 60, 61, 65, 66, 69, 75)
+    (1, 2, 3, 15, 16, _API_VERSIONS, 29, 32, 35, 46, 48, 50, 55, 60, 61, 65, 66, 69, 75)
 )
 """Fetch, Metadata, ApiVersions and the requests whose names begin with List and Describe: those
 that change nothing."""

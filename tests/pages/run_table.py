@@ -108,6 +108,7 @@ HERE = {
 
 README = "tests/console/test_readme.py"
 SECURE = "tests/console/test_secure.py"
+ACLS = "tests/console/test_acl_commands.py"
 TLS = "tests/tls/test_tls_page.py"
 ELSEWHERE = {
     ("README.md", ". .venv/bin/activate   "): README,
@@ -124,6 +125,7 @@ ELSEWHERE = {
     ("docs/quickstart.md", "for n in 1 2 3"): README,
     ("docs/quickstart.md", "penstock topic create shared"): README,
     ("docs/testing.md", "penstock run"): "tests/console/test_testing_page.py",
+    ("docs/acls.md", "penstock acl add"): ACLS,
     ("docs/secure.md", "penstock secure init"): SECURE,
     ("docs/secure.md", "kcat"): SECURE,
     ("docs/secure.md", "penstock secure server"): SECURE,
