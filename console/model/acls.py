@@ -196,7 +196,7 @@ def can(found: Policy, principal: str, host: str, operation: int, target: Target
 
 
 def who_can(found: Policy, operation: int, target: Target) -> list[Holder]:
-    """Lists the principals that may do this with one resource, as far as rules or settings name them."""
+    """Lists the principals that rules or settings let do this with one resource."""
     judge = _Judge(found)
     holders = [Holder(one, ANY_HOST, f"one of {SUPER_USERS}") for one in found.super_users]
     named = {(one.principal, one.host) for one in found.rules}
