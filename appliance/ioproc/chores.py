@@ -96,7 +96,9 @@ class Chores:
         idle = housekeeping.tick(now_ns, now_ms) and self._moves.tick(now_ns, now_ms)
         if not draining:
             self._cleaning.tick(now_ns, now_ms)
-            idle = self._behind.go_on(now_ns) and idle
+            done: list[bool] = []
+            self._guard("lags of groups", lambda: done.append(self._behind.go_on(now_ns)))
+            idle = idle and False not in done
         under_way = housekeeping.trims.busy or self._home.busy or self._cleaning.busy
         under_way = under_way or self._replicas.due_ms <= now_ms or self._probing.busy
         paced = self._moves.under_way or self._isolating.doubts

@@ -3,7 +3,8 @@
 A turn is `Arrivals.handle` for each netproc's messages, then `finish`: one write per touched
 partition, the syncs that somebody waits for, rows of the partition table, parked reads,
 completions. Invariant: after `finish` nothing refers to an arena, and every observer knows what
-became of every partition. `main.py` owns the loop, the clock and the links and calls this; tests
+became of every partition; an exception on the way takes that partition offline
+(`turn_barrier.py`). `main.py` owns the loop, the clock and the links and calls this; tests
 drive it over bytearrays.
 """
 
@@ -27,6 +28,7 @@ from appliance.ioproc.postponing import PAYLOAD, SHARE, Postponed
 from appliance.ioproc.questions import Questions
 from appliance.ioproc.served import Served
 from appliance.ioproc.syncing import Synced
+from appliance.ioproc.turn_barrier import TurnBarrier
 from appliance.logstore.log import Log
 from appliance.replication.role import ALONE, ELSEWHERE, Role
 from appliance.wire.compression import OPENED
@@ -50,6 +52,7 @@ class Core:
         "_speakers",
         "appends",
         "askers",
+        "barrier",
         "coordinators",
         "partitions",
         "postponed",
@@ -74,6 +77,7 @@ class Core:
         self.postponed = Postponed()
         self.questions = questions
         self._failures = failures
+        self.barrier = TurnBarrier(failures)
         self.coordinators = coordinators
         self._hosts = tuple(coordinators.values())
         self._speakers: tuple[Billing | CoordinatorHost, ...] = self._hosts
@@ -106,31 +110,55 @@ class Core:
             self._write_and_sync(now_ns)
         if self._failures.news:
             self.tell()
-        rows = self.served.rows
-        for partition in rows.changed:
-            risen = partition.risen
-            rows.publish(partition)
-            if (risen or partition.shared) and partition.parked:
-                self.questions.wake(partition, risen)
-        rows.changed.clear()
-        if rows.watches.waits:
-            self.questions.tell_watching()
+        self._show_changes()
         sent = True
         for speaker in self._speakers:
-            if speaker.waiting and not speaker.release():
+            if speaker.waiting and not self._release(speaker):
                 sent = False
         for asker in chain(self.askers.values(), self._siblings.values()):
             if asker.out and not asker.push():
                 sent = False
         return sent
 
+    def _show_changes(self) -> None:
+        rows = self.served.rows
+        for partition in rows.changed:
+            try:
+                self._show(partition)
+            except Exception as bug:
+                self.barrier.confine_bug("the end of a turn", partition, bug)
+        rows.changed.clear()
+        if self._failures.news:
+            self.tell()
+        if rows.watches.waits:
+            try:
+                self.questions.tell_watching()
+            except Exception as bug:  # their fetches end when their time is over
+                self.barrier.report_bug("telling watches", bug)
+
+    def _show(self, partition: Partition) -> None:
+        risen = partition.risen
+        self.served.rows.publish(partition)
+        if (risen or partition.shared) and partition.parked:
+            self.questions.wake(partition, risen)
+
+    def _release(self, speaker: Billing | CoordinatorHost) -> bool:
+        try:
+            return speaker.release()
+        except Exception as bug:
+            self.barrier.report_bug("answers of coordinators", bug)
+            return True
+
     def _write_and_sync(self, now_ns: int) -> None:
         appends, syncing = self.appends, self.syncing
         if appends.touched:
             for partition in appends.touched:
-                appends.write(partition)
-                if partition.broken is None:
-                    syncing.wrote(partition, now_ns)
+                try:
+                    appends.write(partition)
+                    if partition.broken is None:
+                        syncing.wrote(partition, now_ns)
+                except Exception as bug:
+                    self.barrier.confine_bug("a write", partition, bug)
             appends.touched.clear()
         if syncing.under_way:
             for synced in syncing.ended():
@@ -146,11 +174,17 @@ class Core:
         partition, end, failure = synced
         if partition.broken is not None:
             return
-        if failure is not None:
-            if not isinstance(failure, StorageFailed):
-                raise failure
+        if isinstance(failure, StorageFailed):
             self._failures.fail(partition, failure)
             return
+        try:
+            if failure is not None:
+                raise failure
+            self._cover(partition, end, now_ns)
+        except Exception as bug:
+            self.barrier.confine_bug("a sync", partition, bug)
+
+    def _cover(self, partition: Partition, end: int, now_ns: int) -> None:
         partition.on_synced(end)
         self.served.rows.changed[partition] = None
         if end < partition.progress.log_end:
@@ -195,15 +229,10 @@ class Core:
         while news:
             partition, what = news.popleft()
             for observer in self._observers:
-                if what in (HELD, LOST):
-                    observer.no_room(partition, lost=what == LOST)
-                elif what == OFFLINE:
-                    observer.closed(partition)
-                else:
-                    assert what == REPLACED
-                    observer.closed(partition)
-                    observer.opened(partition)
-                    _tell_role(observer, partition)
+                try:
+                    _tell_news(observer, partition, what)
+                except Exception as bug:
+                    self.barrier.confine_bug("what became of a partition", partition, bug)
 
     def add(self, partition: Partition, now_ns: int) -> None:
         """Serve a partition from now on."""
@@ -216,8 +245,13 @@ class Core:
         served.rows.publish(partition)
         served.rows.online(partition)
         for observer in self._observers:
-            observer.opened(partition)
-            _tell_role(observer, partition)
+            try:
+                observer.opened(partition)
+                _tell_role(observer, partition)
+            except Exception as bug:
+                self.barrier.confine_bug("a partition that was opened", partition, bug)
+        if self._failures.news:
+            self.tell()
 
     def lead(
         self, partition: Partition, leader_epoch: int, role: Role = ALONE, now_ms: int = 0
@@ -267,7 +301,12 @@ class Core:
         self.served.rows.online(partition)
         self.served.rows.changed[partition] = None
         for observer in self._observers:
-            _tell_role(observer, partition)
+            try:
+                _tell_role(observer, partition)
+            except Exception as bug:
+                self.barrier.confine_bug("a partition's role", partition, bug)
+        if self._failures.news:
+            self.tell()
 
     def remove(self, handle: int, now_ns: int) -> Partition:
         """Serve a partition no longer; who waits for it is told that it does not exist.
@@ -284,7 +323,10 @@ class Core:
         self.served.rows.closed(partition)
         self.tell()
         for observer in self._observers:
-            observer.closed(partition)
+            try:
+                observer.closed(partition)
+            except Exception as bug:
+                self.barrier.report_bug("a partition that was closed", bug, partition=partition)
         return partition
 
     def replace(self, partition: Partition, log: Log, directory: int) -> None:
@@ -340,6 +382,17 @@ class Core:
         """Full segments are about to be replaced: readers are told first."""
         partition.new_layout()
         self.served.rows.publish(partition)
+
+
+def _tell_news(observer: Observer, partition: Partition, what: int) -> None:
+    if what in (HELD, LOST):
+        observer.no_room(partition, lost=what == LOST)
+        return
+    assert what in (OFFLINE, REPLACED)
+    observer.closed(partition)
+    if what == REPLACED and partition.broken is None:
+        observer.opened(partition)
+        _tell_role(observer, partition)
 
 
 def _tell_role(observer: Observer, partition: Partition) -> None:

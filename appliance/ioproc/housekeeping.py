@@ -81,22 +81,33 @@ class Housekeeping:
     def tick(self, now_ns: int, now_ms: int) -> bool:
         """Do what is due; False when there is more of it for the next turn."""
         believed_ms = self._believe(now_ns, now_ms)
-        self._take()
+        self._run("checkpoints that were written", self._take)
         for number, path in self._dirs.online():
             if self._core.served.spaces[number].due(now_ns):
-                self._look(number, path, now_ns)
+                self._run("a look at the room", partial(self._look, number, path, now_ns))
         if now_ns >= self._next_recovery_ns:
             self._next_recovery_ns = now_ns + self._recovery_every_ns
-            self._checkpoint_recovery_points()
+            self._run("checkpoint of recovery points", self._checkpoint_recovery_points)
         if now_ns >= self._next_watermark_ns:
             self._next_watermark_ns = now_ns + self._watermark_every_ns
-            self._checkpoint_watermarks()
-        over = self._remove_some(now_ms)
-        if self._round is None:
-            self._round = self._begin_round(now_ns, believed_ms)
-        self._round = _go_on(self._round)
+            if not self._run("checkpoint of high watermarks", self._checkpoint_watermarks):
+                self._watermarks.clear()  # nobody knows what of it is written: all is, next time
+        over = self._run("removals", partial(self._remove_some, now_ms))
+        self._run("a round over partitions", partial(self._go_round, now_ns, believed_ms))
         due_ns = min(self._relieve_ns, self._next_retention_ns)
         return over and self._round is None and now_ns < due_ns
+
+    def _run(self, where: str, chore: Callable[[], bool | None]) -> bool:
+        """False when the chore says so, or raised: it has its next time."""
+        try:
+            return chore() is not False
+        except Exception as bug:
+            self._core.barrier.report_bug(where, bug)
+            return False
+
+    def _go_round(self, now_ns: int, now_ms: int) -> None:
+        going, self._round = self._round, None  # one that raises is over
+        self._round = _go_on(self._begin_round(now_ns, now_ms) if going is None else going)
 
     def _believe(self, now_ns: int, wall_ms: int) -> int:
         """The time by which things are old."""
@@ -314,6 +325,9 @@ class Housekeeping:
             pass  # the next time
         except StorageFailed as failure:
             self._core.fail(partition, failure)
+        except Exception as bug:  # its segments may be half changed
+            self._core.barrier.confine_bug("retention", partition, bug)
+            self._core.tell()
 
     def _retain(self, partition: Partition, now_ns: int, now_ms: int) -> None:
         log = partition.log

@@ -101,6 +101,7 @@ class IoProcess:
     def raise_barriers(self, bugs: Bugs) -> None:
         """From now on an exception costs one answer, or one run of a chore."""
         self._arrivals.barrier = MessageBarrier(self.core, bugs)
+        self.core.barrier.bugs = bugs
         self._chores.bugs = bugs
 
     @property

@@ -18,7 +18,7 @@ from typing import Any, Final
 from appliance.authorization.rights import Callers
 from appliance.base import errors
 from appliance.base.clock import Clock
-from appliance.base.errors import MalformedRequest, PeerError, StorageFailed
+from appliance.base.errors import MalformedRequest, StorageFailed
 from appliance.config.broker import BrokerConfig
 from appliance.coordinators.runtime.call import NEVER, Outcome
 from appliance.coordinators.runtime.ending import Ending
@@ -28,7 +28,7 @@ from appliance.ioproc.appending import Appends
 from appliance.ioproc.asker import Asker
 from appliance.ioproc.coordinating.endings import Endings
 from appliance.ioproc.coordinating.led import Led
-from appliance.ioproc.coordinating.loading import Loaded, Loading
+from appliance.ioproc.coordinating.loading import Loaded, Loading, Loads
 from appliance.ioproc.coordinating.requests import Asked, Requests
 from appliance.ioproc.failing import Failures
 from appliance.ioproc.partition import Partition
@@ -167,9 +167,12 @@ class CoordinatorHost:
 
     def _bug(self, led: Led) -> None:
         """A decision failed. Half of it may have been applied: what is in the log counts."""
+        self._tell_bug(led)
+        self._restart(led)
+
+    def _tell_bug(self, led: Led) -> None:
         where, why = str(led.partition), traceback.format_exc(limit=-4)
         self._events.event_seldom(ERROR, "bug", partition=where, cause=why)
-        self._restart(led)
 
     def _carry_out(self, led: Led, outcome: Outcome, now_ms: int) -> None:
         led.now_ms = now_ms
@@ -214,7 +217,19 @@ class CoordinatorHost:
         self.decided = False
         touched, self._touched = self._touched, {}
         for led in touched:
-            self._append(led)
+            self._guard(led, partial(self._append, led))
+
+    def _guard(self, led: Led, step: Callable[[], object]) -> None:
+        """Runs a step that may have lost what it was about to say: who waits asks again, and the
+        shard begins from the log."""
+        try:
+            step()
+        except Exception:
+            self._tell_bug(led)
+            partition = led.partition
+            self._resign(partition)
+            if partition.broken is None and partition.progress.leads:
+                self.leads(partition)
 
     def _append(self, led: Led) -> None:
         appends = self._appends
@@ -239,17 +254,20 @@ class CoordinatorHost:
         """Send the answers whose records are committed now, and begin the endings; False when some
         answers wait for room."""
         for led in list(self._unsent):
-            for token, values in led.due():
-                self._send(token, values)
-            if led.decided:
-                self._carry_on(led)
-            if not led.waiting and not led.decided:
-                del self._unsent[led]
+            self._guard(led, partial(self._release, led))
         sent = True
         for answers in self._answers.values():
             sent = answers.push() and sent
         self.waiting = bool(self._unsent) or not sent
         return sent
+
+    def _release(self, led: Led) -> None:
+        for token, values in led.due():
+            self._send(token, values)
+        if led.decided:
+            self._carry_on(led)
+        if not led.waiting and not led.decided:
+            del self._unsent[led]
 
     def _carry_on(self, led: Led) -> None:
         """Transactions may go on in the partitions that were added, if they are at home here: other
@@ -309,7 +327,7 @@ class CoordinatorHost:
         """Load, and do what is due."""
         if self._loading.queue:
             for loaded in self._loading.go_on(SLICE_NS):
-                self._loaded(loaded, now_ms)
+                self._guard(loaded.led, partial(self._loaded, loaded, now_ms))
         level_ms = self._time.of(now_ms)
         for led in list(self._led.values()):
             if led.shard.phase == ACTIVE and led.shard.next_deadline_ms <= level_ms:
@@ -337,8 +355,8 @@ class CoordinatorHost:
         """The image of this process may be another one now."""
         self._image = image
         self._endings.follow(image)
-        for led in self._led.values():
-            led.shard.follow(image)
+        for led in list(self._led.values()):
+            self._guard(led, partial(led.shard.follow, image))
 
     def topic_deleted(self, name: str, topic_id: bytes, now_ms: int) -> None:
         """Drops the state of a deleted topic."""
@@ -450,7 +468,7 @@ class CoordinatorHost:
         if partition.high_watermark < partition.log.end_offset and not partition.log.held:
             self._appends.hasten(partition)
         skipped = f"{self._kind.TOPIC.unit}-record-skipped"
-        self._loading.begin(led, _Loads(led, skipped, self._events))
+        self._loading.begin(led, Loads(led, skipped, self._events))
         self.due_ms = AT_ONCE
 
     def _loaded(self, loaded: Loaded, now_ms: int) -> None:
@@ -477,24 +495,3 @@ def _ended(led: Led, producer_id: int, committed: bool) -> None:
     there."""
     if led.shard.phase == ACTIVE:
         led.shard.ended(producer_id, committed=committed)
-
-
-class _Loads:
-    """A shard that is loaded; what is no record is skipped and said in the log of events."""
-
-    def __init__(self, led: Led, skipped: str, events: EventLog) -> None:
-        self._shard = led.shard
-        self._where = str(led.partition)
-        self._skipped = skipped
-        self._events = events
-
-    def replay(self, key: bytes | None, value: bytes | None, offset: int, producer_id: int) -> None:
-        try:
-            self._shard.replay(key, value, offset, producer_id)
-        except PeerError as error:
-            self._events.event_seldom(
-                ERROR, self._skipped, partition=self._where, cause=error.message
-            )
-
-    def ended(self, producer_id: int, *, committed: bool) -> None:
-        self._shard.ended(producer_id, committed=committed)

@@ -17,6 +17,8 @@ from appliance.coordinators.runtime.shard import NO_PRODUCER
 from appliance.ioproc.coordinating.led import Led
 from appliance.ioproc.partition import Partition
 from appliance.logstore.files import LOG, stem
+from appliance.shell.log import ERROR
+from appliance.shell.log import Log as EventLog
 from appliance.wire import markers
 from appliance.wire.batch_header import HEADER_SIZE, BatchHeader, read_header
 from appliance.wire.records import iter_records
@@ -164,3 +166,24 @@ class Loading:
             failure = why
         self.stop(led)
         return Loaded(led, failure)
+
+
+class Loads:
+    """A shard that is loaded; what is no record is skipped and said in the log of events."""
+
+    def __init__(self, led: Led, skipped: str, events: EventLog) -> None:
+        self._shard = led.shard
+        self._where = str(led.partition)
+        self._skipped = skipped
+        self._events = events
+
+    def replay(self, key: bytes | None, value: bytes | None, offset: int, producer_id: int) -> None:
+        try:
+            self._shard.replay(key, value, offset, producer_id)
+        except PeerError as error:
+            self._events.event_seldom(
+                ERROR, self._skipped, partition=self._where, cause=error.message
+            )
+
+    def ended(self, producer_id: int, *, committed: bool) -> None:
+        self._shard.ended(producer_id, committed=committed)
