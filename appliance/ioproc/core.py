@@ -110,11 +110,18 @@ class Core:
             self._write_and_sync(now_ns)
         if self._failures.news:
             self.tell()
-        self._show_changes()
+        rows = self.served.rows
+        if rows.changed:
+            self._show_changes()
+        if rows.watches.waits:
+            self._tell_watching()
         sent = True
-        for speaker in self._speakers:
-            if speaker.waiting and not self._release(speaker):
-                sent = False
+        try:
+            for speaker in self._speakers:
+                if speaker.waiting and not speaker.release():
+                    sent = False
+        except Exception as bug:
+            self.barrier.report_bug("bills and answers of coordinators", bug)
         for asker in chain(self.askers.values(), self._siblings.values()):
             if asker.out and not asker.push():
                 sent = False
@@ -124,30 +131,21 @@ class Core:
         rows = self.served.rows
         for partition in rows.changed:
             try:
-                self._show(partition)
+                risen = partition.risen
+                rows.publish(partition)
+                if (risen or partition.shared) and partition.parked:
+                    self.questions.wake(partition, risen)
             except Exception as bug:
                 self.barrier.confine_bug("the end of a turn", partition, bug)
         rows.changed.clear()
         if self._failures.news:
             self.tell()
-        if rows.watches.waits:
-            try:
-                self.questions.tell_watching()
-            except Exception as bug:  # their fetches end when their time is over
-                self.barrier.report_bug("telling watches", bug)
 
-    def _show(self, partition: Partition) -> None:
-        risen = partition.risen
-        self.served.rows.publish(partition)
-        if (risen or partition.shared) and partition.parked:
-            self.questions.wake(partition, risen)
-
-    def _release(self, speaker: Billing | CoordinatorHost) -> bool:
+    def _tell_watching(self) -> None:
         try:
-            return speaker.release()
-        except Exception as bug:
-            self.barrier.report_bug("answers of coordinators", bug)
-            return True
+            self.questions.tell_watching()
+        except Exception as bug:  # their fetches end when their time is over
+            self.barrier.report_bug("telling watches", bug)
 
     def _write_and_sync(self, now_ns: int) -> None:
         appends, syncing = self.appends, self.syncing
@@ -180,17 +178,14 @@ class Core:
         try:
             if failure is not None:
                 raise failure
-            self._cover(partition, end, now_ns)
+            partition.on_synced(end)
+            self.served.rows.changed[partition] = None
+            if end < partition.progress.log_end:
+                self.syncing.wrote(partition, now_ns)
+            if partition.asking:
+                self.questions.seen(partition, end)
         except Exception as bug:
             self.barrier.confine_bug("a sync", partition, bug)
-
-    def _cover(self, partition: Partition, end: int, now_ns: int) -> None:
-        partition.on_synced(end)
-        self.served.rows.changed[partition] = None
-        if end < partition.progress.log_end:
-            self.syncing.wrote(partition, now_ns)
-        if partition.asking:
-            self.questions.seen(partition, end)
 
     def quiesce(self, partition: Partition, now_ns: int) -> None:
         """Commit and sync all that the partition has; no thread works on its files at return."""

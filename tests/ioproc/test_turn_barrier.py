@@ -173,7 +173,7 @@ def settled(world):
 @PLANTED
 @pytest.mark.parametrize(
     ("kind", "name"),
-    [(CoordinatorHost, "_append"), (CoordinatorHost, "_release"), (Led, "take_batches"),
+    [(CoordinatorHost, "_append"), (Led, "take_batches"),
      (Led, "due"), (Led, "staged")],
     ids=lambda one: getattr(one, "__name__", one),
 )  # fmt: skip

@@ -217,19 +217,19 @@ class CoordinatorHost:
         self.decided = False
         touched, self._touched = self._touched, {}
         for led in touched:
-            self._guard(led, partial(self._append, led))
+            try:
+                self._append(led)
+            except Exception:
+                self._begin_anew(led)
 
-    def _guard(self, led: Led, step: Callable[[], object]) -> None:
-        """Runs a step that may have lost what it was about to say: who waits asks again, and the
-        shard begins from the log."""
-        try:
-            step()
-        except Exception:
-            self._tell_bug(led)
-            partition = led.partition
-            self._resign(partition)
-            if partition.broken is None and partition.progress.leads:
-                self.leads(partition)
+    def _begin_anew(self, led: Led) -> None:
+        """An exception may have lost what was about to be said: who waits asks again, and the shard
+        begins from the log."""
+        self._tell_bug(led)
+        partition = led.partition
+        self._resign(partition)
+        if partition.broken is None and partition.progress.leads:
+            self.leads(partition)
 
     def _append(self, led: Led) -> None:
         appends = self._appends
@@ -254,20 +254,20 @@ class CoordinatorHost:
         """Send the answers whose records are committed now, and begin the endings; False when some
         answers wait for room."""
         for led in list(self._unsent):
-            self._guard(led, partial(self._release, led))
+            try:
+                for token, values in led.due():
+                    self._send(token, values)
+                if led.decided:
+                    self._carry_on(led)
+                if not led.waiting and not led.decided:
+                    del self._unsent[led]
+            except Exception:
+                self._begin_anew(led)
         sent = True
         for answers in self._answers.values():
             sent = answers.push() and sent
         self.waiting = bool(self._unsent) or not sent
         return sent
-
-    def _release(self, led: Led) -> None:
-        for token, values in led.due():
-            self._send(token, values)
-        if led.decided:
-            self._carry_on(led)
-        if not led.waiting and not led.decided:
-            del self._unsent[led]
 
     def _carry_on(self, led: Led) -> None:
         """Transactions may go on in the partitions that were added, if they are at home here: other
@@ -327,7 +327,10 @@ class CoordinatorHost:
         """Load, and do what is due."""
         if self._loading.queue:
             for loaded in self._loading.go_on(SLICE_NS):
-                self._guard(loaded.led, partial(self._loaded, loaded, now_ms))
+                try:
+                    self._loaded(loaded, now_ms)
+                except Exception:
+                    self._begin_anew(loaded.led)
         level_ms = self._time.of(now_ms)
         for led in list(self._led.values()):
             if led.shard.phase == ACTIVE and led.shard.next_deadline_ms <= level_ms:
@@ -356,7 +359,10 @@ class CoordinatorHost:
         self._image = image
         self._endings.follow(image)
         for led in list(self._led.values()):
-            self._guard(led, partial(led.shard.follow, image))
+            try:
+                led.shard.follow(image)
+            except Exception:
+                self._begin_anew(led)
 
     def topic_deleted(self, name: str, topic_id: bytes, now_ms: int) -> None:
         """Drops the state of a deleted topic."""
@@ -384,7 +390,7 @@ class CoordinatorHost:
             return
         self._resign(partition)
         led = Led(partition, self._shard(partition))
-        partition.on_marker = lambda producer_id, committed: _ended(led, producer_id, committed)
+        partition.on_marker = led.end_transaction
         self._led[partition.handle] = led
         self._begin_loading(led)
         if partition.log.log_start_offset == partition.log.end_offset:
@@ -488,10 +494,3 @@ class CoordinatorHost:
             for name, topic_id in led.deleted:
                 self._forget_topic(led, name, topic_id, now_ms)
             led.deleted.clear()
-
-
-def _ended(led: Led, producer_id: int, committed: bool) -> None:
-    """A marker is in the log behind all that was decided for its transaction. Who loads meets it
-    there."""
-    if led.shard.phase == ACTIVE:
-        led.shard.ended(producer_id, committed=committed)

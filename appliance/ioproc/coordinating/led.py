@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from appliance.coordinators.runtime.call import Producer
 from appliance.coordinators.runtime.ending import Ending, Opening
-from appliance.coordinators.runtime.shard import Shard
+from appliance.coordinators.runtime.shard import ACTIVE, Shard
 from appliance.ioproc.partition import Partition
 from appliance.wire.own_batch import NOBODY, build
 
@@ -110,6 +110,12 @@ class Led:
         while waiting and waiting[0][0] <= high_watermark:
             found += waiting.popleft()[1]
         return found
+
+    def end_transaction(self, producer_id: int, committed: bool) -> None:
+        """A marker is in the log behind all that was decided for its transaction. A shard that
+        loads meets it there."""
+        if self.shard.phase == ACTIVE:
+            self.shard.ended(producer_id, committed=committed)
 
     def take_unsent(self) -> list[int]:
         """The tokens of all answers that were not due yet, because they never will be; records

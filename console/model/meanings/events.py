@@ -14,7 +14,7 @@ EVENTS: Final[dict[str, str]] = {
     "broker-refused": "The controller refuses this node's registration or heartbeat: `error` is Kafka's code, `unsupported` the features of the cluster that this version does not support. The node retries.",
     "broker-registered": "The controller has registered this node.",
     "broker-running": "This node is unfenced: clients are sent to it.",
-    "bug": "A bug in Penstock: one request got an error or lost its connection, or a coordinator reloaded its log; the appliance continues. Please report it with the cause.",
+    "bug": "A bug in Penstock: one request got an error or lost its connection, a chore has to run again, a partition is offline until the next start, or a coordinator reloaded its log; the appliance continues. Please report it with the cause.",
     "certificate-missing": "A TLS listener has no usable certificate, so it serves nobody: the cause names the setting, the file and the remedy. It is loaded again when the file changes.",
     "certificate-not-renewed": "A renewed or changed certificate cannot be used; the cause says why. The previous one stays in use until it can; penstock config reload retries at once.",
     "certificate-not-valid": "A certificate has expired, or is not valid yet by the clock of this host. It is presented, and clients refuse it. Renew it, or correct the clock.",
