@@ -1,8 +1,9 @@
 """A probe of a listener: one connection and one request, ApiVersions (API key 18) version 0, as any
 client begins.
 
-A listener without TLS is asked first. Over TLS nothing is verified: a node looks at its own host.
-Where only clients with a certificate are served, that it asks for one is answer enough.
+A listener without login and TLS is asked first; ApiVersions needs no login. Over TLS nothing is
+verified: a node looks at its own host. Where only clients with a certificate are served, that it
+asks for one is answer enough.
 """
 
 import socket
@@ -40,7 +41,7 @@ def unanswered(addresses: Sequence[Address], patience_s: float = PATIENCE_S) -> 
 
 def plain_first(addresses: Sequence[Address]) -> list[Address]:
     """In the order in which we ask ourselves."""
-    return sorted(addresses, key=lambda one: one.tls)
+    return sorted(addresses, key=lambda one: (one.logs_in, one.tls))
 
 
 def _ask(where: Address, patience_s: float) -> None:

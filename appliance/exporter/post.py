@@ -6,16 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from appliance.config import logins
+from appliance.config.between_nodes import NUMBERS
 from appliance.config.broker import BrokerConfig
 from appliance.config.otlp import Target
 from appliance.metadata.parts import Endpoint
 from appliance.ring.tables import Tables
 
 PLAINTEXT: Final = "PLAINTEXT"
+_PROTOCOLS: Final = {number: name for name, number in NUMBERS.items()}
 
 
 class Address(NamedTuple):
-    """Where a listener is bound. listener: its name; protocol: PLAINTEXT or SSL."""
+    """Where a listener is bound. listener: its name; protocol: one of `NUMBERS`."""
 
     host: str
     port: int
@@ -25,12 +28,17 @@ class Address(NamedTuple):
     @property
     def tls(self) -> bool:
         """True if the listener speaks TLS."""
-        return self.protocol == "SSL"
+        return self.protocol in ("SSL", logins.SASL_SSL)
+
+    @property
+    def logs_in(self) -> bool:
+        """True if the listener asks for a login."""
+        return self.protocol in logins.PROTOCOLS
 
 
 def of_endpoint(told: Endpoint) -> Address:
     """As a node has registered it for its clients."""
-    return Address(told.host, told.port, told.name, "SSL" if told.security_protocol else PLAINTEXT)
+    return Address(told.host, told.port, told.name, _PROTOCOLS[told.security_protocol])
 
 
 def addresses(config: BrokerConfig, bound: Sequence[tuple[str, int]]) -> tuple[Address, ...]:

@@ -75,13 +75,16 @@ def failed(
     patience_s: float = PATIENCE_S,
 ) -> str:
     """Why the node with these listeners does not serve; "" when it does. One without TLS is asked,
-    or the first that wants no certificate. cluster_id: of its own cluster, so that nobody else is
-    taken for it. Takes at most about so long. Raises NotProbed."""
+    or the first that wants neither certificate nor login. cluster_id: of its own cluster, so that
+    nobody else is taken for it. Takes at most about so long. Raises NotProbed."""
     until_s = time.monotonic() + patience_s
     for address in plain_first(addresses):
+        if address.logs_in:
+            break
         with suppress(WantsCertificate):
             return _failed(address, node_id, cluster_id, ioprocs, until_s)
-    raise NotProbed("every listener asks for a certificate")
+    login = " or a login" if any(one.logs_in for one in addresses) else ""
+    raise NotProbed(f"every listener asks for a certificate{login}")
 
 
 def _failed(where: Address, node_id: int, cluster_id: str, ioprocs: int, until_s: float) -> str:

@@ -22,7 +22,7 @@ from console.model.history import Recent
 from console.model.link import Link
 from console.model.stats import ApiRate, Meter, ProcessRate, TopicRate
 
-_SSL: Final = 1  # as BrokerRegistration has it
+_SSL: Final = (1, 3)  # SSL and SASL_SSL, as BrokerRegistration has them
 _API_WINDOW_S: Final = 10.0
 NOT_LOCAL: Final = "NOT_LOCAL"
 
@@ -128,7 +128,7 @@ class Local:
             secured=tuple(
                 Secured(one.name, one.host, one.port)
                 for one in meter.endpoints
-                if one.security_protocol == _SSL
+                if one.security_protocol in _SSL
             ),
             pushing=pushes.look(),
         )
