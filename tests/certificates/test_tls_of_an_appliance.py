@@ -132,7 +132,7 @@ def test_a_reload_tells_of_a_store_that_was_set_dynamically(node, folder):
     mine.write_text("nothing")
     for _ in range(2):
         said = reload(node, code=2).stdout
-        assert f"{LOCATION}={mine}" in said and "shown on" in said
+        assert f"{LOCATION}={mine}" in said and "stays in use" in said
     assert alter(node, "log.cleaner.backoff.ms", "15000") == ""
     written(mine, "other")
     reload(node)
