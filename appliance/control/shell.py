@@ -34,6 +34,7 @@ from appliance.control.homes import Homes
 from appliance.control.keeping import Keeper
 from appliance.control.leading import Leading
 from appliance.control.mutations import Mutations
+from appliance.control.pacing import PacedRequests
 from appliance.control.probing import Prober, Probing
 from appliance.control.quorum_driver import QuorumDriver
 from appliance.control.requests import Elsewhere, Requests
@@ -51,7 +52,7 @@ from appliance.handlers.admin import AdminContext
 from appliance.metadata.changes import BrokerChanged, Change
 from appliance.peers.conversation import Done as Told
 from appliance.peers.link import Watcher
-from appliance.ring.messages import ENSURE_TOPIC, FORWARD, Message
+from appliance.ring.messages import FORWARD, Message
 from appliance.ring.process_table import IOPROC, NETPROC, READY, Peer
 from appliance.shell.answers import Answers
 from appliance.shell.bugs import Bugs
@@ -173,6 +174,7 @@ class Control:
             log,
         )
         self._own_answers = OwnAnswers()
+        self._paced = PacedRequests(self._decide, self._barrier.caught, self.reply)
         incarnation, image = self._leading.incarnation, self._quorum.images.committed
         birth = Birth.of(seat, self._identity, self._dirs, incarnation, image)
         self._node = Node(seat.config, birth, addresses.controller, self._own, self._homes, log)
@@ -250,6 +252,7 @@ class Control:
         for peer in peers:
             if peer.kind == NETPROC:
                 self._answers[peer.index].drop()
+                self._paced.drop_netproc(peer.index)
                 self._waiting.forget(peer.index)
                 self._node.forwarding.forget(peer.index)
                 self._driver.served.forget(peer.index)
@@ -263,16 +266,7 @@ class Control:
         if peer.kind == IOPROC:
             self._homes.handle(peer.index, messages, self._node, self._barrier.caught)
             return
-        context = None
-        for message in messages:
-            if message.op in (FORWARD, ENSURE_TOPIC):
-                try:
-                    context = self._decide(peer.index, message, context)
-                except Exception as bug:
-                    api = message.b >> 16 if message.op == FORWARD else "a missing topic"
-                    self._barrier.caught(f"request {api}", bug)
-                    self.reply(peer.index, message.token, UNKNOWN_SERVER_ERROR, b"")
-                    context = None
+        self._paced.decide_all(peer.index, messages)
 
     def _decide(
         self, netproc: int, message: Message, context: AdminContext | None
@@ -353,6 +347,7 @@ class Control:
         if self._leading.again(now_ns, now_ms, low=self._room.metadata_low):
             driver.make_way()
         due_ms = self._cluster()
+        self._paced.run_turn()
         self._take(now_ms)
         while self._begin(now_ms):
             self._take(now_ms)  # it may have been quick
@@ -371,7 +366,7 @@ class Control:
         ends = drain >= DRAIN_STAGE or (self.doors.anew and not drain and said and not full)
         if ends and not (self._syncing or self._burying.writing):
             return STOP
-        if quorum.behind or (quorum.log.unsynced and not self._syncing):
+        if quorum.behind or self._paced.late or (quorum.log.unsynced and not self._syncing):
             return 0
         return 1 if full or not said else max(0, min(wait_ms, due_ms - self._now_ms()))
 
