@@ -37,6 +37,7 @@ PROOFS = (
 )
 NIGHTLY = (
     "cluster/test_exactly_once_while_nodes_die.py",
+    "faults/test_a_thousand_faults.py",
     "sim/ seeds after the first forty",
     "spark/test_demo_run.py",
     "spark/test_job_processes.py",

@@ -1,27 +1,30 @@
-"""A call of the operating system that fails while files are opened and read costs no process, no
-acknowledged record, and tells clients nothing but codes that mean it."""
+"""A call of the operating system that fails costs no process, no acknowledged record, and tells
+clients nothing but codes that mean it: a slice of all calls."""
 
 import pytest
-from system_calls import Torture, compiled
+from system_calls import CALLS, ERRORS, Torture, compiled
 
 from tests.broker_process import KAFKA
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.skipif(KAFKA, reason="its calls are not ours")]
-CALLS, ERRORS = ("open", "pread"), ("EIO", "EMFILE", "ENOMEM")
-FAULTS = 12
+pytestmark = pytest.mark.skipif(KAFKA, reason="its calls are not ours")
+SLICE, SLICE_FROM = 35, 500
 
 
-def test_opening_and_reading_may_fail(tmp_path):
-    library = compiled(tmp_path)
+def suffered(folder, seeds):
+    """The torture of these seeds, after which nothing has failed."""
+    library = compiled(folder)
     if library is None:
         pytest.skip("there is no cc to make the library with")
-    torture = Torture(tmp_path, library, CALLS, ERRORS)
+    torture = Torture(folder, library, CALLS, ERRORS)
     with torture.broker:
         torture.learn()
-        seed = 500
-        while sum(torture.hits.values()) < FAULTS:
-            assert seed < 600, f"faults do not come about: {torture.report()}"
+        for seed in seeds:
             torture.run(seed)
-            seed += 1
     assert not torture.failures, torture.failures
-    assert not any(cost.startswith("process") for cost in torture.costs), torture.costs
+    return torture
+
+
+@pytest.mark.timeout(300)
+def test_any_call_may_fail(tmp_path):
+    torture = suffered(tmp_path, range(SLICE_FROM, SLICE_FROM + SLICE))
+    assert sum(torture.hits.values()) > SLICE // 6, f"faults do not come about: {torture.report()}"
