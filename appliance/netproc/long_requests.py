@@ -2,8 +2,9 @@
 
 A long request is decoded, asked and answered in steps of some hundred µs. Each turn does steps for
 at most TURN_NS and then serves everybody else. One request after the other is done, in the order in
-which they came, and what has begun goes first, so that few of them are in memory as objects. Those
-that wait hold no more than their bytes in the arena, and their connections are not read meanwhile.
+which they came, and what has begun goes first, so that few of them are in memory as objects. A
+handler that splits a request at once does so in one step. Those that wait hold no more than their
+bytes in the arena, and their connections are not read meanwhile.
 """
 
 from collections import deque
@@ -48,17 +49,14 @@ class LongRequests:
             raise MalformedRequest(
                 f"{size} bytes, at most {self._most} are taken (penstock.request.max.bytes)"
             )
-        if not x.handler.slices:
-            x.handler.begin(host, x)
-            return
         connection: Connection = x.connection
         slab = connection.framing.slab
         assert slab is not None, "its bytes lie in the arena"
         x.slab = slab.hold()
-        steps = _decoding(host, x)
+        steps = _decoding(host, x) if x.handler.slices else iter(())
         host.hold(x, WORK)
         x.connection.kept += 1
-        self.waiting.append((x, steps, lambda: x.handler.begin(host, x)))
+        self.waiting.append((x, steps, lambda: _begin(host, x)))
 
     def continue_with(self, x: Exchange, steps: Steps, then: Callable[[], None]) -> None:
         """Do these steps before those of others, which have not begun."""
@@ -126,6 +124,11 @@ def let_go(x: Exchange) -> None:
     if x.slab is not None and not x.handler.keeps_body:
         x.slab.let_go()
         x.slab = None
+
+
+def _begin(host: Host, x: Exchange) -> None:
+    x.handler.begin(host, x)
+    let_go(x)  # a handler that decodes by itself has done so
 
 
 def _decoding(host: Host, x: Exchange) -> Generator[None, None, Any]:

@@ -1,5 +1,7 @@
 """Long requests take several turns, while others are served; what a client repeats costs once."""
 
+import dataclasses
+
 import pytest
 
 from appliance.base import errors
@@ -9,6 +11,7 @@ from appliance.wire import messages
 from tests.netproc.netproc_world import World
 
 EPOCHS, METADATA, RECORDS, TOPIC_PARTITIONS, VERSIONS = 23, 3, 21, 75, 18
+GROUPS = 15
 MANY = 4000
 TURNS = 600
 
@@ -142,3 +145,28 @@ def test_more_bytes_than_are_taken_close_the_connection(tmp_path):
     assert closed(world, client)
     world.end()
     world.close()
+
+
+def test_requests_that_their_handler_splits_at_once_begin_one_in_a_turn(world):
+    handlers, begun = world.server._handlers[0], []
+    handler = handlers[GROUPS]
+
+    def begin(host, x, **named):
+        begun.append(x)
+        handler.begin(host, x, **named)
+
+    handlers[GROUPS] = dataclasses.replace(handler, begin=begin)
+    clients = [world.client(f"c{number}") for number in range(4)]
+    for client in clients:
+        groups = [f"g-{number:06}" for number in range(MANY)]
+        client.send(GROUPS, 5, groups=groups, include_authorized_operations=False)
+    counts = []
+    for _ in range(8):
+        world.turn()
+        counts.append(len(begun))
+    steps = [after - before for before, after in zip([0, *counts], counts, strict=False)]
+    assert max(steps) == 1
+    assert len({id(x) for x in begun}) == 4
+    for connection in list(world.server.shared.open.values()):
+        connection.close()
+    world.end()
