@@ -10,7 +10,7 @@ question looks up a name, `*`, and the beginnings of the name in the lengths tha
 costs does not grow with the rules, and nothing is kept of names that strangers ask for.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from ipaddress import IPv6Address
 from typing import Final, NamedTuple, final
 
@@ -36,9 +36,6 @@ ALLOW: Final = 3
 ANY_NAME: Final = "*"
 ANY_HOST: Final = "*"
 ANYBODY: Final = "User:*"
-MOST_DENIALS: Final = 256
-"""Causes of refusals that are told in a second; the others are only counted."""
-
 _DENIES: Final = 16
 """The bit that says that an operation is denied lies so far above that which says that it is
 allowed."""
@@ -181,8 +178,7 @@ class StandardAuthorizer(Authorizer):
     may do everything with what no rule names.
 
     generation: rises with every change; what was asked before it is void. loaded: until then only
-    super users may do something. denials: what was refused since somebody took them, and how often;
-    untold: refusals beyond.
+    super users may do something. on_denial: called with each refusal that somebody asked for.
     """
 
     def __init__(self, super_users: Iterable[str] = (), *, open_unnamed: bool = False) -> None:
@@ -190,8 +186,7 @@ class StandardAuthorizer(Authorizer):
         self.open_unnamed = open_unnamed
         self.generation = 1
         self.loaded = False
-        self.denials: dict[Denial, int] = {}
-        self.untold = 0
+        self.on_denial: Callable[[Denial], None] | None = None
         self._rules: dict[str, AclRule] = {}
         self._sheets: dict[tuple[str, str], Sheet] = {}
         self._named = Sheet()  # every rule, if what none names is open
@@ -304,12 +299,10 @@ class StandardAuthorizer(Authorizer):
         )
 
     def refused(self, caller: Caller, operation: int, kind: int, name: str) -> None:
-        """Remember to tell."""
-        denial = Denial(_name(caller), caller.address, operation, kind, name[:249])
-        if denial in self.denials or len(self.denials) < MOST_DENIALS:
-            self.denials[denial] = self.denials.get(denial, 0) + 1
-        else:
-            self.untold += 1
+        """Tell of it."""
+        told = self.on_denial
+        if told is not None:
+            told(Denial(_name(caller), caller.address, operation, kind, name))
 
 
 def _name(caller: Caller) -> str:

@@ -12,6 +12,7 @@ from appliance.control.keeping import Keeper
 from appliance.control.metadata_quorum import MetadataQuorum
 from appliance.control.shell import Control
 from appliance.control.startup import start
+from appliance.shell.denials import tell_denials
 from appliance.shell.flusher import Flusher
 from appliance.shell.links import Links
 from appliance.shell.loop import Loop
@@ -21,6 +22,7 @@ from appliance.shell.seat import ANEW, Seat
 def run(seat: Seat) -> int:
     """Control until the appliance drains; 0 is an orderly end."""
     log = seat.log()
+    tell_denials(seat.authorizer, log)
     links = Links(seat, log)
     loop = Loop(seat, links)
     folders = [path for one in seat.log_dirs for path in (one, os.path.abspath(one))]

@@ -387,7 +387,7 @@ def _probe(api: Api, request: Any, context: AdminContext) -> tuple[int, str, int
     if api.probe is None or context.probed is not None:
         return None
     need = needs.WHOLE.get(api.key)
-    allowed = need is None or context.rights.refusal(need) == errors.NONE
+    allowed = need is None or context.rights.may(need)
     return api.probe(request, context) if allowed else None
 
 

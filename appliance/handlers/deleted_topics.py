@@ -53,7 +53,7 @@ def explain_deleted(context: AdminContext) -> list[Explained]:
     for one in context.trash.topics.values():
         if one.topic_id in situation.image.topics_by_id:
             continue
-        if context.rights.refusal(DESCRIBE_TOPIC_CONFIGS, one.name):
+        if not context.rights.may(DESCRIBE_TOPIC_CONFIGS, one.name):
             continue
         told = {
             "name": one.name,

@@ -27,7 +27,7 @@ own."""
 
 def cluster_operations(rights: Rights) -> int:
     """The caller's allowed operations on the cluster; 0 without DESCRIBE."""
-    return 0 if rights.refusal(DESCRIBE_CLUSTER) else rights.operations(CLUSTER)
+    return rights.operations(CLUSTER) if rights.may(DESCRIBE_CLUSTER) else 0
 
 
 class View:

@@ -96,7 +96,7 @@ def _all(
 ) -> Steps:
     rows = 0
     for image in images:
-        if x.rights.everything or not _hidden(x, image.name):
+        if x.rights.may(DESCRIBE_TOPIC, image.name):
             x.state.topics.append(view.topic(image, rights))
         rows += 1 + len(image.partitions)
         if rows >= gather.MANY:

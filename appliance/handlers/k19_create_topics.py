@@ -50,7 +50,7 @@ def seeks(request: Message, context: AdminContext) -> tuple[str, ...]:
             for topic in request.topics
             if any(item.name == UNDELETE for item in topic.configs)
             and topic.name not in image.topics_by_name
-            and not context.rights.refusal(needs.CREATE_TOPIC, topic.name)
+            and context.rights.may(needs.CREATE_TOPIC, topic.name)
         )
     )
 

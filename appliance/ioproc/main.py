@@ -24,6 +24,7 @@ from appliance.peers.link import Watcher
 from appliance.ring.messages import ISR_REFUSED, PRODUCER_ID_BLOCK, Message
 from appliance.ring.process_table import DRAIN, DRAINING, IOPROC, NETPROC, READY, Peer
 from appliance.shell.bugs import Bugs
+from appliance.shell.denials import tell_denials
 from appliance.shell.flusher import Flusher
 from appliance.shell.links import Links
 from appliance.shell.log import ERROR, Log
@@ -351,6 +352,7 @@ def run(seat: Seat) -> int:
     """Serve until the appliance drains; 0 when everything is on the disk, 1 when something is not,
     UNBEGUN when nothing was looked at."""
     events = seat.log()
+    tell_denials(seat.authorizer, events)
     links = Links(seat, events)
     loop = Loop(seat, links)
     process = IoProcess(seat, links, ReservedDisk(OsDisk(), seat.log_dirs), events, loop)

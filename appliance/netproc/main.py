@@ -12,6 +12,7 @@ from appliance.metadata.follower import Follower
 from appliance.netproc.server import Server, can_serve
 from appliance.ring.messages import Message
 from appliance.ring.process_table import Peer
+from appliance.shell.denials import tell_denials
 from appliance.shell.handing import LEAVE, PART
 from appliance.shell.links import Links
 from appliance.shell.loop import STOP, Loop
@@ -50,6 +51,7 @@ def _let_go(seat: Seat, links: Links) -> None:
 def run(seat: Seat) -> int:
     """Serve until the appliance drains; 0 is an orderly end."""
     log = seat.log()
+    tell_denials(seat.authorizer, log)
     links = Links(seat, log)
     loop = Loop(seat, links)
     if not seat.config.several:

@@ -89,7 +89,7 @@ def _resolve(turn: Turn, group: ConsumerState) -> None:
         else:
             topics = regex.matching(expression, image.topics_by_name)
         if not rights.everything:
-            topics = tuple(one for one in topics if not rights.refusal(DESCRIBE_TOPIC, one))
+            topics = tuple(one for one in topics if rights.may(DESCRIBE_TOPIC, one))
         if before is None or before.topics != topics:
             value = RegexValue(topics=topics, version=image.applied_offset, timestamp=turn.wall_ms)
             turn.write(RegexKey(group=group.group_id, regex=expression), value)

@@ -107,7 +107,7 @@ def list_groups(turn: Turn, call: Call, request: Any) -> None:
         for group in turn.state.groups.values()
         if (not states or group.state_name.lower() in states)
         and (not kinds or group.KIND in kinds)
-        and (rights.everything or not rights.refusal(LIST_GROUP, group.group_id))
+        and rights.may(LIST_GROUP, group.group_id)
     ]
     turn.answer(call, {"throttle_time": 0, "error_code": errors.NONE, "groups": groups})
 

@@ -84,7 +84,7 @@ def _all_topics(turn: Turn, call: Call, group_id: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     limited = not call.rights.everything
     for name, partitions in turn.state.offsets.topics(group_id).items():
-        if limited and call.rights.refusal(DESCRIBE_TOPIC, name):
+        if limited and not call.rights.may(DESCRIBE_TOPIC, name):
             continue
         topic = known.get(name)
         if topic is None:

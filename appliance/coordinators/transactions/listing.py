@@ -84,7 +84,7 @@ def list_all(turn: Turn, call: Call, request: Any) -> None:
             and (not producers or found.producer_id in producers)
             and (longer_ms <= 0 or turn.wall_ms - found.started_ms > longer_ms)
             and fits(name)
-            and call.rights.refusal(DESCRIBE_TRANSACTION, name) == errors.NONE
+            and call.rights.may(DESCRIBE_TRANSACTION, name)
         )
 
     rows = [

@@ -3,6 +3,7 @@
 from typing import Final
 
 EVENTS: Final[dict[str, str]] = {
+    "access-denied": "A request was refused for lack of rights: `principal` asked for `operation` on `resource`. penstock acl can says which rule decides; penstock acl add allows it. Each cause is told once a second, at most 16 a second.",
     "accept-failed": "A new connection could not be accepted, mostly for lack of file descriptors: raise the limit of open files.",
     "appliance-stuck": "A process has hung for a minute and could not be replaced. systemd's watchdog is not fed any more and ends the appliance.",
     "arena-shrunk": "Shared memory is short: network processes get smaller arenas. Enlarge /dev/shm.",
