@@ -2,11 +2,9 @@
 
 import ctypes
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +17,7 @@ from console.flags.connection import key_values
 from console.model import topics
 from console.model.failure import Failure, usage
 from console.model.link import Link, asking
+from console.model.run_folders import RunFolder, make_folder
 from console.model.setting_values import in_units
 from penstock.local import Appliance, ApplianceError
 
@@ -95,8 +94,9 @@ def _counted(text: str) -> tuple[str, int | None]:
 def _appliance(data: str | None, settings: dict[str, str]) -> Iterator[Appliance]:
     """Running, in a session of its own: the terminal's Ctrl-C is for the command. Raises
     Failure."""
-    folder = Path(data).absolute() if data else Path(tempfile.mkdtemp(prefix="penstock-run-"))
-    one = Appliance(folder if data else folder / "data", settings, own_session=True)
+    made = None if data else _folder()
+    folder = made.path / "data" if made is not None else Path(data or "").absolute()
+    one = Appliance(folder, settings, own_session=True)
     try:
         try:
             one.start()
@@ -106,8 +106,18 @@ def _appliance(data: str | None, settings: dict[str, str]) -> Iterator[Appliance
     finally:
         if one.running:
             one.stop() if data else one.kill()  # nothing of what is removed is worth an orderly end
-        if not data:
-            shutil.rmtree(folder, ignore_errors=True)
+        if made is not None:
+            made.remove()
+
+
+def _folder() -> RunFolder:
+    try:
+        return make_folder()
+    except OSError as problem:
+        raise Failure(
+            f"no temporary folder: {problem.filename}: {problem.strerror}",
+            "set TMPDIR to a folder that can be written", name="CANNOT_START",
+        ) from None  # fmt: skip
 
 
 def _make(link: Link, name: str, partitions: int | None) -> None:

@@ -1,0 +1,61 @@
+"""The temporary folder of `penstock run` goes with it, and by the next run where it was killed."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+
+import pytest
+
+from console.commands import run
+from console.model import run_folders
+from console.model.failure import Failure
+from tests.compat.waiting import until
+
+RUN = [sys.executable, "-m", "console", "run", "--"]
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    return tmp_path
+
+
+def left(place):
+    return sorted(place.glob("penstock-run-*"))
+
+
+def test_what_a_killed_run_leaves_the_next_one_removes_and_no_other_s(place):
+    mine = run_folders.make_folder()
+    (place / "penstock-run-unlocked").mkdir()  # perhaps another one is about to take it
+    process = subprocess.Popen(
+        [*RUN, sys.executable, "-c", "print('up', flush=True); import time; time.sleep(600)"],
+        stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout.readline() == "up\n"
+    assert len(left(place)) == 3
+    run_folders.remove_left()
+    assert len(left(place)) == 3, "it serves"
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+
+    def gone():
+        run_folders.remove_left()  # once its appliance has ended, too
+        return left(place) == sorted([mine.path, place / "penstock-run-unlocked"])
+
+    until(gone, 60)
+    mine.remove()
+    assert left(place) == [place / "penstock-run-unlocked"]
+
+
+def test_where_there_is_no_room_for_it_a_line_says_what_helps(place, monkeypatch):
+    def full(**named):
+        raise OSError(28, "No space left on device", str(place))
+
+    monkeypatch.setattr(tempfile, "mkdtemp", full)
+    with pytest.raises(Failure, match="No space left on device") as told:
+        run._folder()
+    assert "TMPDIR" in told.value.hint
