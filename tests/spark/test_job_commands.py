@@ -112,7 +112,7 @@ def test_reset_says_what_it_forgets_first(here, capsys):
         job(capsys, "reset", "people")
     code, _, err = job(capsys, "reset", "people", "--yes")
     assert code == 0
-    assert "how far it read" in err
+    assert "its position" in err
     assert not place.checkpoint.exists()
 
 
