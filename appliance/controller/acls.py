@@ -109,7 +109,12 @@ def create(
     image: MetadataImage, wanted: Sequence[AclRule], new_id: Callable[[], bytes]
 ) -> tuple[list[Record], list[Result]]:
     """Records, and one result for each. What there is already is made."""
-    there = {rule for _, rule in rules(image)}
+    names = {rule.name for rule in wanted}  # a look at each name is cheap beside making its rule
+    there = {
+        rule_of(one)
+        for one in image.kept.values()
+        if isinstance(one, kraft.AccessControlEntryRecord) and one.resource_name in names
+    }
     records: list[Record] = []
     results: list[Result] = []
     for rule in wanted:
