@@ -1,7 +1,9 @@
 """ACLs hold for who has logged in: rights are those of `User:NAME`."""
 
+import json
+
 import pytest
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import (
     AclBinding,
     AclOperation,
@@ -11,9 +13,11 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from tests.console_process import typing
 from tests.sasl.conftest import put_users
 from tests.sasl.logged import MECHANISMS, LoggedIn
 from tests.sasl.test_stock_logins import dotted
+from tests.tls.stock import read
 
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
@@ -48,6 +52,41 @@ def test_who_has_logged_in_may_what_rules_allow_its_name(guarded, mechanism):
         allow(alice, topic)
     allow(bob, topic)
     assert sent(alice, topic) == ""
+
+
+def test_a_user_is_added_with_what_it_may(guarded):
+    """All that a client needs: its file, and no tool of Kafka's."""
+    topic = guarded.peer.create(1, {})
+    run = typing(guarded.bootstrap)
+    for user, words in (
+        ("loader", ["--can", f"write:{topic}"]),
+        ("reader", ["--can", f"read:{topic[:-1]}*"]),
+    ):
+        told = run("user", "add", user, *words, "--mechanism", "SCRAM-SHA-256")
+        given = dict(line.split("=", 1) for line in told.stdout.splitlines())
+        if user == "loader":
+            assert sent(given, topic) == ""
+            continue
+        assert sent(given, topic) == "TOPIC_AUTHORIZATION_FAILED"
+        assert "may read:" in told.stderr
+        assert read(given, topic, 1, "reader-1") == [b"x"]
+        assert heard(given, topic, "others") == "GROUP_AUTHORIZATION_FAILED"
+    assert "none of write:TOPIC" in run("user", "add", "x", "--can", "drink", code=2).stderr
+    assert "x" not in {one["user"] for one in json.loads(run("user", "list", "-o", "json").stdout)}
+
+
+def heard(settings, topic, group):
+    """The first error of a member of that group."""
+    consumer = Consumer(settings | {"group.id": group, "log_level": 0})
+    consumer.subscribe([topic])
+    try:
+        for _ in range(600):
+            message = consumer.poll(0.1)
+            if message is not None and message.error() is not None:
+                return message.error().name()
+    finally:
+        consumer.close()
+    return ""
 
 
 def allow(settings, topic):

@@ -1,13 +1,13 @@
 """`penstock user add` and `password`: the password is generated or read from a file, shown once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import click
 
 from console.flags.connection import connected
 from console.flags.credentials import read_password
-from console.model import client_files, users
+from console.model import client_files, grants, users
 from console.model.failure import OK, Failure, usage
 from console.model.link import Link
 from console.show.output import say
@@ -38,19 +38,35 @@ def _of_password(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.command("add")
 @click.argument("name")
+@click.option(
+    "--can",
+    "rights",
+    multiple=True,
+    metavar="WHAT",
+    help="Allow it by an ACL: write:TOPIC, read:TOPIC, group:GROUP; may be repeated. A * at the"
+    " end: all names that begin so.",
+)
 @_of_password
 @connected
 def add(
-    link: Link, name: str, mechanisms: tuple[str, ...], form: str, file: str | None, dry_run: bool
+    link: Link,
+    name: str,
+    rights: tuple[str, ...],
+    mechanisms: tuple[str, ...],
+    form: str,
+    file: str | None,
+    dry_run: bool,
 ) -> int:
     """Add a user, and print the properties of its clients with the password, once.
 
     The broker gets no password, only what is derived of it (SCRAM): it cannot be shown again. The
     properties are those of the listener that asks for a login; write them to a file that nobody
-    else may read.
+    else may read. Where ACLs are in force, --can says what the user may do; one that reads may take
+    part in groups whose names begin with its own, unless group:GROUP names others.
 
     \b
     umask 077; penstock user add loader > loader.properties
+    penstock user add loader --can write:orders --can read:orders > loader.properties
     penstock user add reader --form java > reader.properties
     penstock user add admin --new-password-file secret --form none
     """
@@ -59,7 +75,9 @@ def add(
             f"user {name} is there already", f"penstock user password {name} changes its password",
             name="DUPLICATE_RESOURCE",
         )  # fmt: skip
-    return _put(link, name, mechanisms or _DEFAULT, form, file, dry_run=dry_run)
+    wanted = grants.read(rights, name)
+    kinds = mechanisms or _DEFAULT
+    return _put(link, name, kinds, form, file, dry_run=dry_run, wanted=wanted)
 
 
 @click.command("password")
@@ -94,6 +112,7 @@ def _put(
     file: str | None,
     *,
     dry_run: bool,
+    wanted: Sequence[grants.Grant] = (),
 ) -> int:
     if not name or any(one in name for one in "\r\n"):
         raise usage("a user needs a name of one line")
@@ -102,11 +121,13 @@ def _put(
         raise usage("--form none shows no password", "--new-password-file FILE says which it is")
     at = client_files.place(link)
     listed = ", ".join(mechanisms)
+    rights = f" and may {', '.join(map(str, wanted))}" if wanted else ""
     if dry_run:
-        say(f"user {name} would log in by {listed}")
+        say(f"user {name} would log in by {listed}{rights}")
         return OK
+    grants.allow(link, name, wanted)
     users.set_password(link, name, secret, mechanisms)
-    say(f"user {name} logs in by {listed}")
+    say(f"user {name} logs in by {listed}{rights}")
     if at is None:
         say(
             "no listener asks for a login yet: listeners with SASL_SSL or SASL_PLAINTEXT in"
