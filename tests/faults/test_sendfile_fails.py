@@ -1,0 +1,75 @@
+"""A read error in the middle of an answer closes its connection, for half of it is sent already,
+and nothing else: other connections, their requests and all processes go on."""
+
+import struct
+import time
+
+import pytest
+from system_calls import Fault, Order, Suffering, compiled
+
+from benchmarks import requests
+from benchmarks.batches import batch
+from benchmarks.peer import WrongAnswer
+from tests.broker_process import KAFKA
+
+pytestmark = [pytest.mark.timeout(120), pytest.mark.skipif(KAFKA, reason="its calls are not ours")]
+VALUE = b"v" * 900_000
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("calls")
+    library = compiled(folder)
+    if library is None:
+        pytest.skip("there is no cc to make the library with")
+    order = Order(folder / "order")
+    one = Suffering(folder / "data", library, order)
+    one.order = order
+    with one:
+        one.peer.create(1, {}, "t")
+        with one.peer.connect(1 << 20) as wire:
+            records = batch([VALUE], int(time.time() * 1000))
+            for _ in range(3):
+                answer = wire.call(requests.produce("t", 0, records, -1, 1))
+                assert struct.unpack_from(">h", answer, 4 + 2 + 1 + 4 + 4) == (0,)
+        yield one
+
+
+def fetched(wire):
+    return wire.call(requests.fetch("t", 0, 0, 1 << 21, 1, max_wait_ms=0))
+
+
+@pytest.mark.parametrize("after", [1, 2])
+@pytest.mark.parametrize("error", ["EIO", "ENOMEM"])
+def test_its_connection_is_closed_and_nothing_else(broker, after, error):
+    places, said = broker.places(), len(broker.output())
+    with broker.peer.connect(1 << 22) as other, broker.peer.connect(1 << 22) as wire:
+        whole = fetched(other)
+        assert VALUE in whole
+        broker.order.give(places["net-0"], Fault("net-0", "sendfile", error, after))
+        wire.socket.settimeout(30)
+        try:
+            with pytest.raises((OSError, WrongAnswer)):
+                fetched(wire)
+        finally:
+            hit = broker.order.take_back()
+        assert hit, "the fault did not come about"
+        assert fetched(other) == whole
+        with broker.peer.connect(1 << 22) as anew:
+            assert fetched(anew) == whole
+    assert broker.places() == places
+    news = broker.output()[said:]
+    assert " bug " not in news and "Traceback" not in news
+
+
+@pytest.mark.parametrize("error", ["EINTR", "short"])
+def test_a_call_that_did_less_goes_on(broker, error):
+    places = broker.places()
+    with broker.peer.connect(1 << 22) as wire:
+        whole = fetched(wire)
+        broker.order.give(places["net-0"], Fault("net-0", "sendfile", error, 1))
+        try:
+            assert fetched(wire) == whole
+        finally:
+            assert broker.order.take_back(), "the fault did not come about"
+    assert broker.places() == places
