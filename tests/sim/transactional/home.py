@@ -224,6 +224,8 @@ class Home(Process):
 
     def turn(self):
         now_ms, now_ns = self.world.clock.wall_ms(), self.world.clock.now_ns
+        if self.core.postponed.held:
+            self.arrivals.resume(now_ms)
         for host in self.hosts.values():
             if now_ms >= host.due_ms:
                 host.turn(now_ms)
@@ -232,6 +234,7 @@ class Home(Process):
             self.siblings.turn(now_ms)
         self.core.finish(now_ns)
         due = any(now_ms >= host.due_ms for host in self.hosts.values())
+        due = due or bool(self.core.postponed.held)
         if own.writer.head != own.reader.tail or self.core.syncing.wanted or due:
             self.turn_soon()
         self.begin_jobs()
