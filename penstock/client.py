@@ -125,6 +125,8 @@ class Connection:
                 elif error.code() == KafkaError._PARTITION_EOF:
                     if not follow:
                         unread.discard((str(message.topic()), int(message.partition() or 0)))
+                elif error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+                    continue  # of its group.id, which reading by `assign` does not need
                 elif not error.retriable() and not (follow and error.code() in _AWAY):
                     raise KafkaException(self._explained(error))
         finally:

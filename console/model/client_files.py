@@ -1,5 +1,6 @@
 """Properties with which a client logs in, in librdkafka's words or in Java's."""
 
+import os
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
@@ -19,10 +20,12 @@ _MODULES: Final = {
 
 
 class Place(NamedTuple):
-    """A listener that asks for a login. protocol: SASL_SSL or SASL_PLAINTEXT."""
+    """A listener that asks for a login. protocol: SASL_SSL or SASL_PLAINTEXT. ca: the file of the
+    authority that clients trust; empty: not known."""
 
     address: str
     protocol: str
+    ca: str = ""
 
 
 def place(link: Link) -> Place | None:
@@ -37,7 +40,8 @@ def place(link: Link) -> Place | None:
     for one in (told.get(_ADVERTISED) or told.get(_LISTENERS) or "").split(","):
         name, _, address = one.strip().partition("://")
         protocol = protocols.get(name.upper(), name.upper())
-        found.setdefault(protocol, Place(address, protocol))
+        ca = link.properties.get("ssl.ca.location", "")
+        found.setdefault(protocol, Place(address, protocol, os.path.abspath(ca) if ca else ""))
     return next((found[one] for one in _BEST if one in found), None)
 
 
@@ -45,7 +49,7 @@ def librdkafka(at: Place, mechanism: str, user: str, password: str) -> str:
     """A file for librdkafka's clients, kcat -F and penstock --command-config."""
     lines = [*_head(at, mechanism), f"sasl.username={user}", f"sasl.password={password}"]
     if at.protocol == _BEST[0]:
-        lines.append("#ssl.ca.location=/path/of/ca.pem")
+        lines.append(f"ssl.ca.location={at.ca}" if at.ca else "#ssl.ca.location=/path/of/ca.pem")
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -54,7 +58,8 @@ def java(at: Place, mechanism: str, user: str, password: str) -> str:
     login = f"{_MODULES[mechanism]} required username={_quoted(user)} password={_quoted(password)};"
     lines = [*_head(at, mechanism), f"sasl.jaas.config={_escaped(login)}"]
     if at.protocol == _BEST[0]:
-        lines += ["#ssl.truststore.type=PEM", "#ssl.truststore.location=/path/of/ca.pem"]
+        mark, ca = ("", at.ca) if at.ca else ("#", "/path/of/ca.pem")
+        lines += [f"{mark}ssl.truststore.type=PEM", f"{mark}ssl.truststore.location={ca}"]
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from console.model.link import Link
+from console.model.link import Link, is_passing
 from console.model.offsets import Bounds
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _read_offsets(
                     unread.discard(key)
             elif error is not None and error.code() == KafkaError._PARTITION_EOF:
                 unread.discard(key)
-            elif error is not None and not error.retriable() and key in unread:
+            elif error is not None and not is_passing(error) and key in unread:
                 found[key] = None
                 unread.discard(key)
     return found

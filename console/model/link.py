@@ -16,13 +16,25 @@ from console.model.refusals import failure_of, no_answer
 from penstock.door import Door
 
 if TYPE_CHECKING:
-    from confluent_kafka import Consumer, Producer
+    from confluent_kafka import Consumer, KafkaError, Producer
     from confluent_kafka.admin import AdminClient
 
     from penstock.reach import Trouble
 
 DEFAULT_BOOTSTRAP: Final = "localhost:9092"
 _T = TypeVar("_T")
+
+
+def is_passing(error: "KafkaError", *, grouped: bool = False) -> bool:
+    """True for an error that a consumer mends by itself or does not need to mend.
+
+    grouped: the consumer is a member of a group. Without one librdkafka looks for the coordinator
+    of its group.id all the same, and reads on when the principal has no right to that group.
+    """
+    from confluent_kafka import KafkaError
+
+    not_needed = () if grouped else (KafkaError.GROUP_AUTHORIZATION_FAILED,)
+    return error.retriable() or error.code() in (KafkaError._ALL_BROKERS_DOWN, *not_needed)
 
 
 class Link:

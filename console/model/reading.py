@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from console.model.failure import Failure, usage
 from console.model.last_records import COUNTED_MOST, find_starts
-from console.model.link import Link
+from console.model.link import Link, is_passing
 from console.model.offsets import END, START, Place, bounds, partitions_of
 from console.model.records.fetching import damaged
 from console.model.records.filters import Filter
@@ -69,7 +69,7 @@ def read(
         consumer.assign(assigned)
         while unread:
             wanted: list[Record] = []
-            for key, message in _arrived(consumer, count, shown):
+            for key, message in _arrived(consumer, count, shown, grouped=False):
                 stop = stops.get(key)
                 if isinstance(message, Failure):
                     yield wanted
@@ -175,7 +175,7 @@ def read_as_member(
         while shown != count and not (exit_at_end and share.at_the_end):
             wanted: list[Record] = []
             after: dict[Key, int] = {}
-            for key, message in _arrived(consumer, count, shown):
+            for key, message in _arrived(consumer, count, shown, grouped=True):
                 if isinstance(message, Failure):
                     yield wanted
                     _used(consumer, share, after)
@@ -263,7 +263,7 @@ def _assignment(
 
 
 def _arrived(
-    consumer: "Consumer", count: int | None, shown: int
+    consumer: "Consumer", count: int | None, shown: int, *, grouped: bool
 ) -> "Iterator[tuple[Key, Record | int | Failure]]":
     """Records as they come, the next offset at the end of a partition, a Failure as the last; at
     least one unless nothing arrives for a while."""
@@ -276,7 +276,7 @@ def _arrived(
             yield key, _record(key, message)
         elif error.code() == KafkaError._PARTITION_EOF:
             yield key, int(message.offset() or 0)
-        elif not error.retriable() and error.code() != KafkaError._ALL_BROKERS_DOWN:
+        elif not is_passing(error, grouped=grouped):
             yield key, damaged(failure_of(error), message)
             return
 

@@ -108,6 +108,7 @@ HERE = {
 
 README = "tests/console/test_readme.py"
 SECURE = "tests/console/test_secure.py"
+LOGINS = "tests/console/test_secure_logins.py"
 ACLS = "tests/console/test_acl_commands.py"
 TLS = "tests/tls/test_tls_page.py"
 ELSEWHERE = {
@@ -126,8 +127,10 @@ ELSEWHERE = {
     ("docs/quickstart.md", "penstock topic create shared"): README,
     ("docs/testing.md", "penstock run"): "tests/console/test_testing_page.py",
     ("docs/acls.md", "penstock acl add"): ACLS,
-    ("docs/secure.md", "penstock secure init"): SECURE,
-    ("docs/secure.md", "kcat"): SECURE,
+    ("docs/secure.md", "penstock secure init --host edge.example.org --logins"): LOGINS,
+    ("docs/secure.md", "kcat -F loader"): LOGINS,
+    ("docs/secure.md", "penstock secure init --host edge.example.org\n"): SECURE,
+    ("docs/secure.md", "kcat -F penstock-secure"): SECURE,
     ("docs/secure.md", "penstock secure server"): SECURE,
     ("docs/tls.md", "openssl req -x509"): TLS,
     ("docs/tls.md", "openssl req -newkey"): TLS,

@@ -6,17 +6,17 @@ command = LazyGroup(
     "secure",
     package=__name__,
     table={
-        "init": ("certificates:init", "Make an authority, a server's certificate, settings."),
-        "client": ("certificates:client", "Make a client's certificate and its properties."),
+        "init": ("certificates:init", "Create an authority, a server certificate and settings."),
+        "client": ("certificates:client", "Create a client's certificate and properties."),
         "server": (
             "certificates:server",
-            "Renew the server's certificate, or make one more.",
+            "Renew the server's certificate, or create another.",
         ),
     },
-    help="""Open an appliance to other hosts, encrypted, and only to clients with a certificate.
+    help="""Open an appliance to other hosts, encrypted, to clients with a certificate or a login.
 
-    Certificates are signed by an authority of your own in one folder, which belongs to its owner
-    alone. Each client is a principal, User:NAME, for quotas and logs.""",
+    An authority of your own signs the certificates; its folder belongs to its owner alone. Each
+    client is a principal, User:NAME, for quotas, ACLs and events.""",
     epilog="""\b
 Examples:
   penstock secure init --host edge.example.org

@@ -9,7 +9,8 @@ import click
 
 from console.flags.private import private
 from console.model.failure import OK
-from console.model.secure.folder import ADMIN, DEFAULT_FOLDER, Client, SecureFolder
+from console.model.secure.folder import DEFAULT_FOLDER, Client, SecureFolder
+from console.model.secure.login_settings import ADMIN
 from console.show.output import say
 
 _DAY: Final = "%Y-%m-%d"
@@ -45,26 +46,41 @@ _named = click.option(
     show_default=True,
     help="The port of the listener in TLS.",
 )
+@click.option(
+    "--logins",
+    is_flag=True,
+    help="Clients log in with a password instead of a certificate, and ACLs are in force.",
+)
 @_in_folder
 @private
-def init(hosts: tuple[str, ...], port: int, folder: str) -> int:
-    """Make an authority, a server's certificate, settings with a TLS listener, and a client.
+def init(hosts: tuple[str, ...], port: int, logins: bool, folder: str) -> int:
+    """Create an authority, a server's certificate, settings with a TLS listener, and a client.
 
-    The listener asks clients for a certificate of this authority and serves nobody without one.
-    This host's own commands go on at localhost:9092. Copy what you need of server.properties to
-    settings that you have already. ca.key signs new clients: keep it safe, or on another host.
+    By default the listener requires a certificate of this authority from every client, and commands
+    of this host connect to localhost:9092. With --logins there is one listener, SASL_SSL: the
+    client admin may do everything, and penstock user add adds users with their rights.
+
+    Copy what you need of server.properties to settings that you have already. ca.key signs new
+    certificates: keep it safe, or on another host.
 
     \b
     penstock secure init --host edge.example.org
+    penstock secure init --host edge.example.org --logins
     penstock secure init --host edge.example.org --host 192.0.2.7 --port 9443
     """
     made = SecureFolder(Path(folder))
-    admin = made.create(hosts, port, _now())
+    admin = made.create(hosts, port, _now(), logins=logins)
     say(f"made {made.path}: authority, certificate of the server, settings")
-    _say_client(ADMIN, admin)
+    _say_client(ADMIN, admin, ends=not logins)
     say(f"start:   penstock up --config {made.settings}")
     say(f"try:     penstock topic list --command-config {admin.librdkafka}")
-    say("clients: penstock secure client NAME")
+    if logins:
+        say(
+            "users:   penstock user add NAME --can write:TOPIC --command-config"
+            f" {admin.librdkafka} > NAME.properties"
+        )
+    else:
+        say("clients: penstock secure client NAME")
     return OK
 
 
@@ -117,8 +133,9 @@ def server(hosts: tuple[str, ...], out: str | None, folder: str) -> int:
     return OK
 
 
-def _say_client(name: str, made: Client) -> None:
-    say(f"made {made.folder}: client {name}, good until {made.ends.strftime(_DAY)}")
+def _say_client(name: str, made: Client, *, ends: bool = True) -> None:
+    until = f", good until {made.ends.strftime(_DAY)}" if ends else ""
+    say(f"made {made.folder}: client {name}{until}")
     say(f"         librdkafka, kcat, penstock: {made.librdkafka}")
     say(f"         Java:                       {made.java}")
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from console.model.failure import Failure
-from console.model.link import Link, asking
+from console.model.link import Link, asking, is_passing
 from console.model.offsets import bounds
 from console.model.records.scan import ENDLESS, Scan, T
 from console.model.records.seeking import Key, Span, known_partitions, parse_seek, spans
@@ -128,9 +128,10 @@ def _arrived(consumer: "Consumer") -> Iterator[tuple[Any, Failure | None]]:
         error = message.error()
         if error is None:
             yield message, None
-        elif error.code() in (KafkaError._PARTITION_EOF, KafkaError._AUTO_OFFSET_RESET) or not (
-            error.retriable() or error.code() == KafkaError._ALL_BROKERS_DOWN
-        ):
+        elif error.code() in (
+            KafkaError._PARTITION_EOF,
+            KafkaError._AUTO_OFFSET_RESET,
+        ) or not is_passing(error):
             yield message, damaged(failure_of(error), message)
 
 

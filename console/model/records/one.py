@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from console.model.failure import Failure
-from console.model.link import Link, asking
+from console.model.link import Link, asking, is_passing
 from console.model.reading import Record
 from console.model.records.fetching import damaged
 from console.model.records.found import whole
@@ -76,7 +76,7 @@ def _message(link: Link, topic: str, partition: int, offset: int) -> Any:
                 raise _none(topic, partition, offset, f"the next one is {message.offset()}")
             if error.code() in (KafkaError._PARTITION_EOF, KafkaError._AUTO_OFFSET_RESET):
                 raise _none(topic, partition, offset, "it has expired, or is still to come")
-            if not error.retriable() and error.code() != KafkaError._ALL_BROKERS_DOWN:
+            if not is_passing(error):
                 raise damaged(failure_of(error), message)
     finally:
         consumer.close()

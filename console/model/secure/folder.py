@@ -4,6 +4,8 @@ folder for each client.
     ca.pem, ca.key, server.pem, server.properties
     clients/NAME/: ca.pem, NAME.pem, client.properties, java.properties
 
+With logins the only client here is `admin`, without a NAME.pem: others are users of the appliance.
+
 Everything in it belongs to its owner alone. `ca.key` signs: whoever has it can be anybody.
 """
 
@@ -15,13 +17,17 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from appliance.config.listeners import in_url
+from console.model import client_files
 from console.model.failure import Failure, unreadable, usage
 from console.model.secure.authority import LONGEST_NAME, Authority, Issued, new_authority
+from console.model.secure.login_settings import ADMIN, server_with_logins
+from console.model.users import generated_password
 
 DEFAULT_FOLDER: Final = "penstock-secure"
-ADMIN: Final = "admin"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]*")
 _LOCAL: Final = ("localhost", "127.0.0.1", "::1")
+_FILES: Final = {"librdkafka": "client", "java": "java"}
+"""Form of a client's properties → the name of its file."""
 RULES: Final = "RULE:^CN=([^,]+)$/$1/,DEFAULT"
 """ssl.principal.mapping.rules by which the client NAME is the principal User:NAME."""
 
@@ -46,9 +52,15 @@ class SecureFolder:
         """The settings file of an appliance with these certificates."""
         return self.path / "server.properties"
 
-    def create(self, hosts: Sequence[str], port: int, now: datetime.datetime) -> Client:
+    def create(
+        self, hosts: Sequence[str], port: int, now: datetime.datetime, *, logins: bool = False
+    ) -> Client:
         """Makes the authority, the server's certificate for `hosts` and for this host, its settings
-        and the client `admin`, which is returned. Refuses a folder that has an authority."""
+        and the client `admin`, which is returned. Refuses a folder that has an authority.
+
+        logins: clients log in with a password (SASL_SSL) and ACLs say what they may do; else each
+        one has a certificate.
+        """
         if (self.path / "ca.key").exists():
             raise usage(
                 f"{self.path} has an authority already, and its clients know that one",
@@ -62,8 +74,14 @@ class SecureFolder:
         self._write("ca.key", issued.key)
         self._write("ca.pem", issued.certificate)
         self._write("server.pem", server.key + server.certificate)
-        self._write("server.properties", self._server_properties(hosts[0], port).encode())
-        return self.add_client(ADMIN, f"{in_url(hosts[0])}:{port}", now)
+        bootstrap = f"{in_url(hosts[0])}:{port}"
+        if not logins:
+            self._write("server.properties", self._server_properties(hosts[0], port).encode())
+            return self.add_client(ADMIN, bootstrap, now)
+        password = generated_password()
+        settings = server_with_logins(str(self.path), bootstrap, port, password)
+        self._write("server.properties", settings.encode())
+        return self._add_admin(bootstrap, password, issued.certificate)
 
     def renew_server(
         self, hosts: Sequence[str], now: datetime.datetime, to: Path | None = None
@@ -95,6 +113,21 @@ class SecureFolder:
         _write_private(librdkafka, _librdkafka_properties(bootstrap, own, trusted).encode())
         _write_private(java, _java_properties(bootstrap, issued, authority.certificate).encode())
         return Client(folder, librdkafka, java, authority.end_of(issued.certificate))
+
+    def _add_admin(self, bootstrap: str, password: str, trusted: bytes) -> Client:
+        """Writes the properties of the administrator, who logs in by PLAIN over TLS."""
+        folder = self.path / "clients" / ADMIN
+        _make_private(folder.parent)
+        _make_private(folder)
+        ca = folder / "ca.pem"
+        _write_private(ca, trusted)
+        at = client_files.Place(bootstrap, "SASL_SSL", str(ca))
+        files = {form: folder / f"{name}.properties" for form, name in _FILES.items()}
+        for form, file in files.items():
+            told = client_files.FORMS[form](at, "PLAIN", ADMIN, password)
+            _write_private(file, told.encode())
+        ends = Authority.end_of(trusted)
+        return Client(folder, files["librdkafka"], files["java"], ends)
 
     def bootstrap(self) -> str:
         """Returns HOST:PORT of the listener in TLS, as the settings advertise it."""
