@@ -268,7 +268,7 @@ def test_what_cannot_be_moved_is_said(taken, tmp_path):
     unclean = penstock("export", new, "--data", copied, "--yes", code=1).stderr
     assert "was not shut down cleanly" in unclean
     planned = penstock("import", tmp_path / "copy", "--data", new, "--dry-run").stderr
-    assert "verifies the ends" in planned
+    assert "runs log recovery" in planned
 
 
 def copy_without_end(source, tmp_path):

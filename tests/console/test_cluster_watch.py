@@ -157,7 +157,7 @@ def test_taking_back_is_planned_and_done_once(monkeypatch, link):
     assert change.apply(link) == "taken back" and begun == [{("t", 0): None}]
     left.clear()
     assert change.seen(link) == "taken back"
-    with pytest.raises(Failure, match="on its way"):
+    with pytest.raises(Failure, match="no reassignment in progress"):
         move_changes.cancelling(link, "t")
 
 

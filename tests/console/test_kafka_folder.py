@@ -76,8 +76,8 @@ def test_what_is_not_the_same_is_said(folder):
     )  # fmt: skip
     path = folder(*topic(1), feature("share.version", 1), rule, setting("later.setting", "1"))
     said = "\n".join(kafka_folder.of_kafka(OsDisk(), path).notes)
-    for part in ("share.version=1", "1 access rules", "NOT enforced", "later.setting of t",
-                 "1 partitions have no folder", "was not stopped in order"):  # fmt: skip
+    for part in ("share.version=1", "1 ACLs", "NOT enforced", "later.setting of t",
+                 "1 partitions have no folder", "was not shut down cleanly"):  # fmt: skip
         assert part in said, said
 
 

@@ -85,7 +85,7 @@ def test_every_way_to_type_bytes(text, encoding, data):
      ("{1", "msgpack"), ("\ud800", "text")],
 )  # fmt: skip
 def test_what_cannot_be_meant_is_refused(text, encoding):
-    with pytest.raises(Failure, match=f"this is no {encoding}"):
+    with pytest.raises(Failure, match=f"not valid {encoding}"):
         encoded(text, encoding)
 
 

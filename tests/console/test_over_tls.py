@@ -346,7 +346,7 @@ def test_the_console_shows_over_tls_what_a_setting_is_for(run, secure, trusting,
     run("topic", "create", "tls.seen")
 
     async def act(seat):
-        await seat.sees("cleanup.policy", "What happens to old segments")
+        await seat.sees("cleanup.policy", "Clean-up of old segments")
         await seat.press("e")
         await seat.form()
         await seat.press("ctrl+u")

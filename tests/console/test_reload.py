@@ -114,7 +114,7 @@ def test_what_needs_a_restart_is_named_until_it_is_gone(broker, run):
     assert rows(run("config", "get", "num.partitions", "-o", "json"))[0]["value"] == "1"
     (row,) = rows(reload(broker, run, FIRST))
     assert row["key"] == "max.connections"
-    assert "is in force" in reload(broker, run, FIRST).stderr
+    assert "settings match the file" in reload(broker, run, FIRST).stderr
 
 
 def scraped(port, path="/metrics"):

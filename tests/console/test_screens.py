@@ -53,7 +53,7 @@ def test_topics_are_found_and_opened(filled, size):
         await seat.press("c")
         await seat.misses("cleanup.policy ")
         await seat.press("c", "tab", "j")
-        await seat.sees("What happens to old segments", "list  default delete")
+        await seat.sees("Clean-up of old segments", "list  default delete")
         assert "penstock topic describe screens.orders -a" in seat.line("$ ")
 
     sit(filled.bootstrap, act, size=size)

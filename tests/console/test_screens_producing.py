@@ -192,7 +192,7 @@ def test_an_answer_that_does_not_come_is_said_to_be_not_known():
         link = Link(f"127.0.0.1:{silent.getsockname()[1]}", {}, 0.5)
         one = Outgoing("t", b"k", b"v")
         plan = Change("Produce", words(one), partial(producing.written, one=one))
-        with pytest.raises(Failure, match="it is not known whether") as told:
+        with pytest.raises(Failure, match="the outcome is not known") as told:
             carry_out(plan, link, link, tell=lambda _: None, rest=lambda: True)
         assert told.value.name == "NOT_KNOWN"
         assert "there once at most" in told.value.message
