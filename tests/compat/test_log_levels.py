@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -29,6 +30,14 @@ def lines(broker):
     return [json.loads(line) for line in broker.log.read_text().splitlines()]
 
 
+def said_at_the_start(broker, events):
+    """Waits for these events; the exporter's comes some time after "ready"."""
+    end = time.monotonic() + 60
+    while not events <= (seen := {one["event"] for one in lines(broker)}):
+        assert time.monotonic() < end, seen
+        time.sleep(0.05)
+
+
 def configs(broker, *words):
     where = ("--entity-type", "broker-loggers", "--entity-name", "1")
     tool = "kafka.admin.ConfigCommand"
@@ -46,7 +55,7 @@ def created(broker, name):
 
 
 def test_levels_are_shown_and_changed_while_it_runs(quiet):
-    assert {one["event"] for one in lines(quiet)} >= {"ready", "metrics"}
+    said_at_the_start(quiet, {"ready", "metrics"})
     assert created(quiet, "usual") == {"topic-created"}
     configs(quiet, "--alter", "--add-config", "penstock.control=DEBUG,penstock.netproc=ERROR")
     told = configs(quiet, "--describe")

@@ -252,4 +252,4 @@ def test_where_to_is_checked_while_it_is_typed():
             form.propose(values | several)
     with pytest.raises(Failure, match="nothing is read from the terminal"):
         form.propose(values | {"file": "-"})
-    assert group_changes.move("g", to="-5", topics=("a", "b:0")).title == "Move offsets of g"
+    assert group_changes.move("g", to="-5", topics=("a", "b:0")).title == "Reset offsets of g"

@@ -75,7 +75,7 @@ def read(appliance):
 
 def test_what_clients_did_is_known_whoever_was_killed(fresh_appliance):
     appliance = fresh_appliance(num_partitions=1, offsets_topic_num_partitions=1)
-    with pytest.raises(Failure, match="not known"):
+    with pytest.raises(Failure, match="not available"):
         history.read(str(appliance.data_dir.parent))
     began = time.time()
     producer, consumer = write(appliance, RECORDS), read(appliance)
