@@ -106,7 +106,7 @@ def start(
             for n, one in enumerate(files)
         ]
         with _lock:
-            pid = _the_stem().start(asked, [*ours, *pass_fds])
+            pid = _fork(asked, [*ours, *pass_fds])
     return _child(words, pid)
 
 
@@ -145,6 +145,16 @@ def _the_stem() -> Stem:
     if _stem is None:
         _stem = Stem()
     return _stem
+
+
+def _fork(asked: dict[str, Any], descriptors: Sequence[int]) -> int:
+    """The process id of the new child, by another stem where this one has ended."""
+    global _stem
+    try:
+        return _the_stem().start(asked, descriptors)
+    except (OSError, EOFError):
+        _stem = None
+        return _the_stem().start(asked, descriptors)
 
 
 def _child(words: list[str], pid: int) -> subprocess.Popen[bytes]:

@@ -8,6 +8,7 @@ from appliance.ioproc.arrivals import API_SHIFT
 from appliance.ring.messages import COORDINATE, Message
 from appliance.wire import compression
 
+pytestmark = pytest.mark.interpreted("sets constants of core.py and postponing.py")
 SHARE = 1 << 16
 BOMB = batch(bytes(3 * SHARE), codec=compression.ZSTD)
 SMALL = batch(b"small")

@@ -57,6 +57,39 @@ _REPLACED = (
     (r"(?<=\S) +\t", "\t"),
 )
 """What cannot be the same on two brokers, or in two runs."""
+_ACL = re.compile(r"\s*\(principal=")
+_OF_A_SET = re.compile(rf"{_ACL.pattern}|Acl \(pattern=|\s+\t[A-Z]\w+$")
+"""A line of an ACL, or of one of a tool's operations: their order is that of a set of Java's."""
+_RESOURCE = re.compile(r"[A-Z]\w+ ACLs for resource ")
+"""The head of the ACLs of a resource; these blocks come in the order of a map of Java's."""
+
+
+def _without_javas_order(lines):
+    """The lines with those sorted that Java prints in the order of its sets and maps."""
+    lines = [_ACL.sub("\t(principal=", line) for line in lines]
+    for is_set, run in [
+        (key, list(run)) for key, run in itertools.groupby(enumerate(lines), _is_of_a_set)
+    ]:
+        if is_set:
+            lines[run[0][0] : run[-1][0] + 1] = sorted(line for _, line in run)
+    blocks = [[]]
+    for line in lines:
+        if _RESOURCE.match(line) or not (line == "" or _ACL.match(line)):
+            blocks.append([])
+        blocks[-1].append(line)
+    found = []
+    for is_acls, run in itertools.groupby(blocks, _is_of_a_resource):
+        some = list(run)
+        found += sorted(some) if is_acls else some
+    return [line for block in found for line in block]
+
+
+def _is_of_a_resource(block):
+    return bool(block and _RESOURCE.match(block[0]))
+
+
+def _is_of_a_set(found):
+    return bool(_OF_A_SET.match(found[1]))
 
 
 def _lines(text, session):
@@ -70,11 +103,7 @@ def _lines(text, session):
     for pattern, word in _REPLACED:
         text = re.sub(pattern, word, text, flags=re.MULTILINE)
     lines = [line.rstrip() for line in text.splitlines() if not line.startswith("\tat ")]
-    of_acls = [at for at, line in enumerate(lines) if line.lstrip().startswith("(principal=")]
-    for _, run in itertools.groupby(enumerate(of_acls), lambda found: found[1] - found[0]):
-        places = [at for _, at in run]
-        lines[places[0] : places[-1] + 1] = sorted(lines[at] for at in places)  # a set of Java's
-    return lines
+    return _without_javas_order(lines)
 
 
 def _notes(session):
