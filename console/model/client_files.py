@@ -4,6 +4,8 @@ import os
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from appliance.authentication.jaas import PLAIN_MODULE, SCRAM_MODULE
+from appliance.authentication.mechanisms import PLAIN, SCRAMS
 from console.model import cluster
 from console.model.configs import BROKER, values_of
 from console.model.link import Link
@@ -12,11 +14,7 @@ _ADVERTISED: Final = "advertised.listeners"
 _LISTENERS: Final = "listeners"
 _PROTOCOLS: Final = "listener.security.protocol.map"
 _BEST: Final = ("SASL_SSL", "SASL_PLAINTEXT")
-_MODULES: Final = {
-    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
-    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
-    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
-}
+_MODULES: Final = {PLAIN: PLAIN_MODULE} | {one.name: SCRAM_MODULE for one in SCRAMS}
 
 
 class Place(NamedTuple):

@@ -7,17 +7,17 @@ import secrets
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
+from appliance.authentication.mechanisms import BY_NAME, LEAST_ITERATIONS, SCRAMS
 from console.model.link import Link
 from console.model.plain_request import ask
 from console.model.refusals import check
 
 _DESCRIBE: Final = (50, 0)
 _ALTER: Final = (51, 0)
-NUMBERS: Final = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
+NUMBERS: Final = {one.name: one.number for one in SCRAMS}
 """Mechanism → its number in requests."""
-_NAMES: Final = {number: name for name, number in NUMBERS.items()}
-_DIGESTS: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
-ITERATIONS: Final = 4096
+_NAMES: Final = {one.number: one.name for one in SCRAMS}
+ITERATIONS: Final = LEAST_ITERATIONS
 _SALT_BYTES: Final = 24
 _PASSWORD_BYTES: Final = 24
 
@@ -56,7 +56,7 @@ def set_password(link: Link, name: str, password: str, mechanisms: Sequence[str]
     """Put credentials by these mechanisms in the place of those that there are. Raises Failure."""
     for mechanism in mechanisms:  # a request names a user once
         salt = secrets.token_bytes(_SALT_BYTES)
-        salted = hashlib.pbkdf2_hmac(_DIGESTS[mechanism], password.encode(), salt, ITERATIONS)
+        salted = hashlib.pbkdf2_hmac(BY_NAME[mechanism].digest, password.encode(), salt, ITERATIONS)
         row = {
             "name": name, "mechanism": NUMBERS[mechanism], "iterations": ITERATIONS,
             "salt": salt, "salted_password": salted,

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from appliance.authentication.jaas import PLAIN_MODULE
+
 ADMIN: Final = "admin"
 _SETTINGS: Final = """\
 # Every client logs in over TLS. Users are added by penstock user add, and may do what ACLs allow;
@@ -9,8 +11,7 @@ _SETTINGS: Final = """\
 listeners=SASL_SSL://:{port}
 advertised.listeners=SASL_SSL://{bootstrap}
 sasl.enabled.mechanisms=SCRAM-SHA-512,PLAIN
-listener.name.sasl_ssl.plain.sasl.jaas.config=\
-org.apache.kafka.common.security.plain.PlainLoginModule required user_{admin}="{password}";
+listener.name.sasl_ssl.plain.sasl.jaas.config={module} required user_{admin}="{password}";
 ssl.keystore.location={folder}/server.pem
 authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
 super.users=User:{admin}
@@ -21,5 +22,10 @@ def server_with_logins(folder: str, bootstrap: str, port: int, password: str) ->
     """The text of a server.properties. folder: has server.pem. bootstrap: HOST:PORT that clients
     are told. password: of letters, digits, - and _."""
     return _SETTINGS.format(
-        folder=folder, bootstrap=bootstrap, port=port, password=password, admin=ADMIN
+        folder=folder,
+        bootstrap=bootstrap,
+        port=port,
+        password=password,
+        admin=ADMIN,
+        module=PLAIN_MODULE,
     )
