@@ -7,7 +7,7 @@ _ITSELF: Final = (
     "Nothing: the client does it by itself. Where it stays, `penstock status` says what is wrong."
 )
 _JOINS: Final = "Nothing: the member joins again. Where it comes often, members are too slow: raise max.poll.interval.ms or session.timeout.ms, or have them do less between two polls."
-_RIGHTS: Final = "an administrator grants it to the principal with an ACL (kafka-acls.sh). Without authorizer.class.name nothing is refused here but what is for other nodes of the cluster alone."
+_RIGHTS: Final = "An administrator grants the right to the principal with an ACL (`penstock acl add`, kafka-acls.sh). Without authorizer.class.name only requests between nodes are refused."
 _TOKENS: Final = "Delegation tokens are not served here: use another way to log in."
 _SASL: Final = "Check that security.protocol, sasl.mechanism, username and password of the client match the listener; the event login-failed names the reason."
 _SHARE: Final = "Share groups are not served here: use a consumer group."
