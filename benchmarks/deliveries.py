@@ -25,6 +25,7 @@ from console.commands.demo.load import create, load
 from console.model.link import Link
 from penstock.local import Appliance
 from spark_local.board import Board
+from spark_local.client_settings import ClientSettings
 from spark_local.engine import jars, session
 from spark_local.engine.attempt import Attempt
 from spark_local.folder import JobFolder
@@ -69,7 +70,8 @@ class Bench:
         place.path.mkdir()
         board = Board(place, None, 0)
         began, spent = time.perf_counter(), procstat.cpu_seconds(os.getpid())
-        Attempt(self._spark, mine, place, self._bootstrap, board).run()
+        kafka = ClientSettings(self._bootstrap)
+        Attempt(self._spark, mine, place, kafka, board).run()
         took = time.perf_counter() - began
         spent = procstat.cpu_seconds(os.getpid()) - spent
         told = board.content["progress"]

@@ -2,9 +2,8 @@
 
 from typing import Final
 
-NEEDS_PLAIN: Final = (
-    "jobs speak to an appliance without TLS: give it a listener for this host alone beside the"
-    " other, listeners=PLAINTEXT://localhost:9092,SSL://…"
+NEEDS_TLS: Final = (
+    "name a client file: --command-config FILE for all jobs, or client_config in the job file"
 )
 
 
@@ -23,6 +22,6 @@ class JobError(Exception):
         self.waits = waits
 
 
-def needs_plain(where: str) -> JobError:
+def needs_tls(where: str) -> JobError:
     """The error for a listener with TLS at HOST:PORT."""
-    return JobError(f"{where} is a listener with TLS", NEEDS_PLAIN)
+    return JobError(f"{where} is a listener with TLS", NEEDS_TLS)

@@ -124,6 +124,7 @@ class Job:
     trigger_ms: int | None = 250  # None: what is there, then the job ends
     batch: bool = False
     bootstrap: str | None = None
+    client_config: Path | None = None
     master: str | None = None
     restart: Restart = Restart()
     spark: dict[str, str] = field(default_factory=dict)

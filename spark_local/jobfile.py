@@ -86,6 +86,7 @@ def _job(read: TableReader, path: Path, base: Path | None) -> Job:
     sink = Sink(Place(topic="-")) if sink_table is None else _sink(sink_table, folder, batch)
     if not sources:
         read.wrong("sources", "the job reads nothing", "write a table [sources.NAME]")
+    client = read.text("client_config")
     sql, python = read.text("sql"), read.checked("python", _python(path.parent), None)
     job = Job(
         name=name or "-",
@@ -99,6 +100,7 @@ def _job(read: TableReader, path: Path, base: Path | None) -> Job:
         trigger_ms=_trigger(read),
         batch=batch,
         bootstrap=read.checked("bootstrap", _bootstrap, None),
+        client_config=None if client is None else folder / client,
         master=read.checked("master", _master, None),
         restart=_restart(read.table("restart")),
         spark=_spark(read),

@@ -19,6 +19,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from spark_local.board import TOPIC
+from spark_local.client_settings import ClientSettings
 
 CONFIG: Final = {
     "cleanup.policy": "compact,delete",
@@ -34,10 +35,10 @@ class States:
     """The writing side. A state that cannot be written now is not waited for: the next one says
     more."""
 
-    def __init__(self, bootstrap: str) -> None:
-        config = {"bootstrap.servers": bootstrap, "linger.ms": 5, "message.timeout.ms": 30_000}
-        self._config = _QUIET | config
-        self._producer = Producer(self._config)
+    def __init__(self, kafka: ClientSettings) -> None:
+        self._kafka = kafka
+        more = kafka.librdkafka(linger_ms=5, message_timeout_ms=30_000)
+        self._producer = Producer(_QUIET | more)
         self._made = False
 
     def write(self, job: str, state: dict[str, Any] | None) -> None:
@@ -54,15 +55,17 @@ class States:
 
     def _make(self) -> None:
         if not self._made:
-            made = create(self._config["bootstrap.servers"], TOPIC, 1, CONFIG)
+            made = create(self._kafka, TOPIC, 1, CONFIG)
             self._made = made is not None
 
 
-def create(bootstrap: str, topic: str, partitions: int, config: dict[str, str]) -> bool | None:
+def create(
+    kafka: ClientSettings, topic: str, partitions: int, config: dict[str, str]
+) -> bool | None:
     """Creates a topic. True if it was made now; False when it existed, None when no broker answers.
     Raises KafkaException when the broker refuses it.
     """
-    admin = AdminClient(_QUIET | {"bootstrap.servers": bootstrap})
+    admin = AdminClient(_QUIET | kafka.librdkafka())
     new = NewTopic(topic, num_partitions=partitions, replication_factor=-1, config=config)
     answer = admin.create_topics([new], request_timeout=_TIMEOUT_S)[topic]
     try:
@@ -73,16 +76,22 @@ def create(bootstrap: str, topic: str, partitions: int, config: dict[str, str]) 
             return False
         if code < 0 or refused.args[0].retriable():
             return None
+        if code == KafkaError.TOPIC_AUTHORIZATION_FAILED and _is_there(admin, topic):
+            return False  # who may write there need not be allowed to create it
         raise
     return True
 
 
-def read(bootstrap: str) -> dict[str, dict[str, Any]]:
+def _is_there(admin: AdminClient, topic: str) -> bool:
+    """True if the topic exists and the principal may see it."""
+    told = admin.list_topics(topic, timeout=_TIMEOUT_S).topics[topic].error
+    return told is None or told.retriable()
+
+
+def read(kafka: ClientSettings) -> dict[str, dict[str, Any]]:
     """Job → its latest state; empty when no runner ever wrote one. Raises KafkaException."""
-    config = {"bootstrap.servers": bootstrap, "group.id": "penstock-jobs"}
-    consumer = Consumer(
-        _QUIET | config | {"enable.auto.commit": False, "enable.partition.eof": True}
-    )
+    fixed = {"enable.auto.commit": False, "enable.partition.eof": True}
+    consumer = Consumer(_QUIET | kafka.librdkafka(group_id="penstock-jobs") | fixed)
     found: dict[str, dict[str, Any]] = {}
     try:
         metadata = consumer.list_topics(TOPIC, timeout=_TIMEOUT_S)
@@ -93,7 +102,9 @@ def read(bootstrap: str) -> dict[str, dict[str, Any]]:
             if (error := message.error()) is not None:
                 if error.code() == KafkaError._PARTITION_EOF:
                     return found
-                raise KafkaException(error)
+                if error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED:  # it is in no group
+                    raise KafkaException(error)
+                continue
             key, value = (message.key() or b"").decode(errors="replace"), message.value()
             if value is None:
                 found.pop(key, None)

@@ -46,4 +46,6 @@ def _unescape(text: str) -> str:
             return chr(int(found[1:], 16))
         return _ESCAPES.get(found, found)
 
-    return _UNESCAPE.sub(one, text)
+    told = _UNESCAPE.sub(one, text)
+    # Java escapes UTF-16: what is beyond the first plane comes as two.
+    return told.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

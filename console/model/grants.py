@@ -1,5 +1,5 @@
-"""ACLs that let a user write to topics, read them and take part in groups (KIP-140, API key 30), by
-words like `write:orders`, `read:sensor-*` and `group:billing`.
+"""ACLs that let a user write to topics, read them, take part in groups and run jobs (KIP-140, API
+key 30), by words like `write:orders`, `read:sensor-*`, `group:billing` and `job:totals`.
 """
 
 from collections.abc import Iterable
@@ -9,14 +9,25 @@ from console.model.failure import usage
 from console.model.link import Link
 from console.model.plain_request import ask
 from console.model.refusals import check
+from spark_local.board import TOPIC
 
 _CREATE: Final = (30, 2)
-_TOPIC, _GROUP = 2, 3
+_TOPIC, _GROUP, _TRANSACTIONAL_ID = 2, 3, 5
 _LITERAL, _PREFIXED = 3, 4
-_READ, _WRITE = 3, 4
+_READ, _WRITE, _CREATE_IT = 3, 4, 5
 _ALLOW: Final = 3
-_KINDS: Final = {"write": (_TOPIC, _WRITE), "read": (_TOPIC, _READ), "group": (_GROUP, _READ)}
-"""Word → type of the resource and operation. Each of these implies DESCRIBE."""
+_KINDS: Final = {
+    "write": (_TOPIC, _WRITE),
+    "read": (_TOPIC, _READ),
+    "create": (_TOPIC, _CREATE_IT),
+    "group": (_GROUP, _READ),
+    "transactions": (_TRANSACTIONAL_ID, _WRITE),
+}
+"""Word → type of the resource and operation. Each of these but CREATE implies DESCRIBE."""
+_JOB: Final = "job"
+KNOWN: Final = ", ".join(
+    ("write:TOPIC", "read:TOPIC", "create:TOPIC", "group:GROUP", "transactions:ID", "job:JOB")
+)
 
 
 class Grant(NamedTuple):
@@ -33,19 +44,35 @@ class Grant(NamedTuple):
 def read(words: Iterable[str], user: str) -> list[Grant]:
     """The rules that these words mean. Without a word about groups, a user that reads may take
     part in groups whose names begin with its own. Raises Failure."""
-    found = [_grant(one) for one in words]
+    found = [grant for one in words for grant in _grants(one)]
     kinds = {one.kind for one in found}
     if "read" in kinds and "group" not in kinds:
         found.append(Grant("group", user, prefixed=True))
     return found
 
 
-def _grant(word: str) -> Grant:
+def _grants(word: str) -> list[Grant]:
     kind, colon, name = word.partition(":")
-    if kind not in _KINDS or not colon or not name:
-        raise usage(f"{word!r} is none of write:TOPIC, read:TOPIC, group:GROUP")
+    if kind not in (*_KINDS, _JOB) or not colon or not name:
+        raise usage(f"{word!r} is none of {KNOWN}")
+    if kind == _JOB:
+        return _of_job(name)
     prefixed = name.endswith("*") and name != "*"
-    return Grant(kind, name.removesuffix("*") if prefixed else name, prefixed)
+    return [Grant(kind, name.removesuffix("*") if prefixed else name, prefixed)]
+
+
+def _of_job(name: str) -> list[Grant]:
+    """Rules for all that a job needs beside its sources and its sink: its groups, its transactional
+    id, the topics of its dead letters and of the states of jobs."""
+    if "*" in name:
+        raise usage(f"{_JOB}:{name} names no single job", f"repeat --can {_JOB}:JOB for each job")
+    topics = (TOPIC, f"{name}.dlq")
+    return [
+        Grant("group", name, prefixed=True),
+        Grant("transactions", f"penstock-job-{name}", prefixed=False),
+        *(Grant(kind, one, prefixed=False) for one in topics for kind in ("write", "create")),
+        Grant("read", TOPIC, prefixed=False),
+    ]
 
 
 def allow(link: Link, user: str, grants: Iterable[Grant]) -> None:

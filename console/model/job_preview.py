@@ -4,13 +4,16 @@ the caller needs no Spark of its own. Writes nothing.
 
 import json
 import subprocess
+import tempfile
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from console.model.failure import Failure
 from penstock import tied
 from penstock.local import OURSELVES, environment
+from spark_local.client_settings import escaped
 
 ROWS: Final = 200
 _JVM: Final = ("WARNING", "Picked up", "Setting default log level", "To adjust logging", "Using")
@@ -34,16 +37,23 @@ class Previews:
         self._lock = threading.Lock()
         self._closed = False
 
-    def ask(self, job: str, folder: str, bootstrap: str) -> Preview:
-        """job: a file, or a name in the jobs folder. Takes as long as Spark takes to begin. Raises
-        Failure: what is missing, or what is wrong with the job."""
-        words = ["job", "preview", "-n", str(ROWS), "-o", "json", "-b", bootstrap]
-        words += ["--jobs", folder] if folder else []
+    def ask(self, job: str, folder: str, properties: Mapping[str, str]) -> Preview:
+        """job: a file, or a name in the jobs folder. properties: librdkafka's, of the broker. Takes
+        as long as Spark takes to begin. Raises Failure: what is missing, or what is wrong with the
+        job."""
+        with tempfile.NamedTemporaryFile("w", prefix="penstock-preview-", encoding="ascii") as file:
+            file.writelines(f"{key}={escaped(text)}\n" for key, text in properties.items())
+            file.flush()
+            words = ["job", "preview", "-n", str(ROWS), "-o", "json", "--command-config", file.name]
+            words += ["--jobs", folder] if folder else []
+            return self._run([*words, "--", job])
+
+    def _run(self, words: list[str]) -> Preview:
         with self._lock:
             if self._closed:
                 raise Failure("the console is closing", name="CANCELLED")
             process = subprocess.Popen(
-                [*OURSELVES, *words, "--", job], stdin=subprocess.DEVNULL, text=True,
+                [*OURSELVES, *words], stdin=subprocess.DEVNULL, text=True,
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                 env=environment() | tied.environment(),
             )  # fmt: skip

@@ -12,7 +12,9 @@ from typing import Any, Final
 
 from console.model.failure import UNREACHABLE, Failure, usage
 from console.model.link import Link, reach
-from spark_local.cause import NEEDS_PLAIN, JobError
+from console.model.profiles import properties_of
+from spark_local.cause import NEEDS_TLS, JobError
+from spark_local.client_settings import ClientSettings, java_properties
 from spark_local.folder import REMOVED, RUNNING, STOPPED, Folder, JobFolder, Wish
 from spark_local.job import Job
 from spark_local.mistakes import JobFileError
@@ -177,36 +179,59 @@ def _here(folder: Folder) -> dict[str, dict[str, Any]]:
     }
 
 
-def reached(link: Link, bootstrap: str = "") -> str:
-    """The servers of a job, which are those of the link where it names none itself. Raises Failure:
-    none of them is there, or jobs cannot speak to them."""
-    where = bootstrap or link.bootstrap
-    if not bootstrap:
-        check_plain(link)
-    reach(where)
-    _check_plain(where)
-    return where
+def settings_of(link: Link, job: Job | None = None) -> ClientSettings:
+    """Settings of a job's clients: those of its own client_config and bootstrap, else the link's.
+    None: of no job. Raises Failure for a client file that cannot be used."""
+    if job is not None and job.client_config is not None:
+        said = properties_of(str(job.client_config))
+        return ClientSettings.of(
+            job.bootstrap or said.get("bootstrap.servers") or link.bootstrap, said
+        )
+    if job is not None and job.bootstrap not in (None, link.bootstrap):
+        return ClientSettings(job.bootstrap or "")
+    return ClientSettings.of(link.bootstrap, link.properties)
 
 
-def check_plain(link: Link) -> None:
-    """Raises Failure when jobs cannot speak to those of the link; not when nobody is there."""
-    if link.door.uses_tls or link.door.uses_sasl:
-        raise usage("jobs speak neither TLS nor SASL", NEEDS_PLAIN)
-    _check_plain(link.bootstrap)
+def settings_in_runner(link: Link, job: Job) -> ClientSettings:
+    """The same for the runner. Raises JobError."""
+    try:
+        return settings_of(link, job)
+    except Failure as wrong:
+        raise JobError(wrong.message, wrong.hint) from None
 
 
-def _check_plain(bootstrap: str) -> None:
+def reached(kafka: ClientSettings) -> ClientSettings:
+    """These settings, when a job's clients can use them. Raises Failure: none of the servers is
+    there, they speak another protocol, or they refuse the login."""
+    reach(kafka.bootstrap)
+    check_usable(kafka)
+    return kafka
+
+
+def check_usable(kafka: ClientSettings) -> None:
+    """Raises Failure when clients with these settings will be refused; not when nobody is there."""
+    from penstock.door import Door, NotUsable
     from penstock.reach import SPEAKS_TLS, barred
 
-    trouble = barred(bootstrap)
-    if trouble is not None and SPEAKS_TLS in trouble.options:
-        raise usage(trouble.what, NEEDS_PLAIN)
+    said = dict(kafka.properties)
+    if kafka.is_secured:
+        java_properties(said)  # what Java cannot use is told before Spark starts
+    door = Door(said)
+    if not door.can_ask:
+        return
+    try:
+        trouble = barred(kafka.bootstrap, door)
+    except NotUsable as wrong:
+        raise usage(str(wrong), "see --command-config, and client_config of the job") from None
+    if trouble is not None and (trouble.options or trouble.login):
+        remedy = NEEDS_TLS if SPEAKS_TLS in trouble.options else ", ".join(trouble.options)
+        raise usage(trouble.what, remedy)
 
 
 def _from_topic(link: Link) -> dict[str, dict[str, Any]]:
     from spark_local import states
 
-    found = states.read(reached(link))
+    found = states.read(reached(settings_of(link)))
     # What is wished is not told there: a job that somebody has stopped does so itself.
     return {
         name: one | {"wish": STOPPED if one.get("state") == STOPPED else RUNNING}

@@ -406,7 +406,7 @@ class World:
         return self._job_details[name].look()
 
     def _preview(self, job: str) -> Preview:
-        return self._previews.ask(job, self.jobs_folder, self.link.bootstrap)
+        return self._previews.ask(job, self.jobs_folder, self.link.properties)
 
     def _record(self, name: str) -> leaf.Leaf:
         topic, partition, offset = record_of(Place(RECORD, name))

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from spark_local.board import Board, now_ms
-from spark_local.cause import needs_plain
+from spark_local.cause import needs_tls
+from spark_local.client_settings import ClientSettings
 from spark_local.engine import progress, sinks
 from spark_local.engine.causes import away, translate
 from spark_local.engine.deadletters import EARLIEST, DeadLetters
@@ -40,11 +41,11 @@ class Attempt:
     thread lets it return early."""
 
     def __init__(
-        self, root: "SparkSession", job: Job, place: JobFolder, bootstrap: str, board: Board
+        self, root: "SparkSession", job: Job, place: JobFolder, kafka: ClientSettings, board: Board
     ) -> None:
         self._job = job
         self._place = place
-        self._bootstrap = bootstrap
+        self._kafka = kafka
         self._board = board
         self._root = root
         self._inbox: queue.SimpleQueue[str | None] = queue.SimpleQueue()
@@ -52,7 +53,7 @@ class Attempt:
         self._ended = threading.Event()
         self._gate = sinks.Gate()
         self._totals = progress.Totals.of(board.content.get("progress"))
-        self._reach = Reach(bootstrap)
+        self._reach = Reach(kafka.bootstrap)
         self._batch = -1
         self._idle = False
         self._told_all = False
@@ -71,16 +72,17 @@ class Attempt:
     def run(self) -> None:
         """Until a job that ends by itself has ended, or `stop`."""
         job = self._job
-        if where := self._reach.secured:
-            raise needs_plain(where)
+        if not self._kafka.uses_tls and (where := self._reach.secured):
+            raise needs_tls(where)
+        self._kafka = self._kafka.written(self._place.path)
         self._root.sparkContext.setLocalProperty("spark.scheduler.pool", job.name)
         spark = session(self._root, job)
         sink = self._sink()
         keep = self._place.path / "schemas.json"
-        derived = derive(spark, job, self._bootstrap, streaming=not job.batch, keep=keep)
+        derived = derive(spark, job, self._kafka, streaming=not job.batch, keep=keep)
         dead = self._place.path / "dead.json"
-        self._letters = DeadLetters(spark, job, derived.schemas, self._bootstrap, dead)
-        self._offsets = GroupOffsets(job.name, self._bootstrap)
+        self._letters = DeadLetters(spark, job, derived.schemas, self._kafka, dead)
+        self._offsets = GroupOffsets(job.name, self._kafka)
         for table in derived.tables:
             self._changed(table)
         try:
@@ -98,12 +100,12 @@ class Attempt:
     def _sink(self) -> sinks.Sink:
         job = self._job
         if job.sink.delivery == EXACTLY_ONCE:
-            return ExactlyOnceSink(job, self._bootstrap, self._root, self._place)
-        return sinks.make(job, self._bootstrap)
+            return ExactlyOnceSink(job, self._kafka, self._root, self._place)
+        return sinks.make(job, self._kafka)
 
     def _batch_job(self, derived: Derived, sink: sinks.Sink) -> None:
         begins = {
-            one: ends_of(self._bootstrap, one.place.topic)
+            one: ends_of(self._kafka, one.place.topic)
             for one in self._job.sources
             if one.place.topic
         }

@@ -34,6 +34,18 @@ _AWAY: Final = re.compile(
     r"Timed out waiting for a node|not present in metadata",
 )
 _FENCED: Final = re.compile(r"(?:ProducerFenced|InvalidProducerEpoch|InvalidPidMapping)Exception")
+_DENIED: Final = re.compile(
+    r"(Topic|Group|TransactionalId|Cluster)AuthorizationException|"
+    r"(TOPIC|GROUP|TRANSACTIONAL_ID|CLUSTER)_AUTHORIZATION_FAILED"
+)
+_DENIALS: Final = {
+    "topic": "the user of the job may not read, write or create a topic that it needs",
+    "group": "the user of the job may not use its consumer group",
+    "transactionalid": "the user of the job may not use the transactional id {}",
+    "cluster": "the user of the job may not write idempotently, or create topics",
+}
+_NOT_LOGGED_IN: Final = re.compile(r"SaslAuthenticationException|_AUTHENTICATION|SASL_AUTH")
+_NO_TLS: Final = re.compile(r"SslAuthenticationException|SSLHandshakeException")
 _STATE: Final = re.compile(r"STATE_STORE|StateSchema|state schema|CHECKPOINT|incompatible .*state")
 _MALFORMED: Final = re.compile(
     r"MALFORMED_RECORD_IN_PARSING|Malformed records? (?:are|is) detected"
@@ -88,9 +100,17 @@ def _of_kafka(text: str, job: str) -> JobError | None:
     if "transaction.max.timeout.ms" in text:
         problem = "[sink] transaction_timeout is longer than the broker lets transactions take"
         return JobError(problem, "write a shorter one, or raise its transaction.max.timeout.ms")
-    if "TransactionalIdAuthorizationException" in text:
-        problem = f"the broker lets it not use the transactional id {transactional_id(job)}"
-        return JobError(problem, "grant Write and Describe on it to whom the runner connects as")
+    if denied := _DENIED.search(text):
+        kind = (denied[1] or denied[2]).replace("_", "").lower()
+        problem = _DENIALS[kind].format(transactional_id(job))
+        remedy = f"an administrator allows it, as penstock user add --can job:{job} does"
+        return JobError(problem, remedy, final=False)
+    if _NOT_LOGGED_IN.search(text):
+        problem = "the broker refuses the login"
+        return JobError(problem, "correct the client file, and start the job again", final=False)
+    if _NO_TLS.search(text):
+        problem = f"the TLS handshake with the broker failed: {root_cause(text)}"
+        return JobError(problem, "correct ssl.ca.location and the certificate of the client file")
     return away() if _AWAY.search(text) else None
 
 

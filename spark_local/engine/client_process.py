@@ -26,6 +26,7 @@ from confluent_kafka import (
 )
 
 from spark_local import states
+from spark_local.client_settings import ClientSettings
 from spark_local.delivery import Noted
 from spark_local.engine.frames import receive, send
 
@@ -36,8 +37,13 @@ _FLUSH_S: Final = 30.0
 _BROKEN: Final = 70  # EX_SOFTWARE of sysexits.h
 _QUIET: Final[dict[str, Any]] = {"log_level": 0, "client.id": "penstock-jobs"}
 
-_CONNECTION: Final = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN)
-"""Of one connection: the client makes another one."""
+_PASSING: Final = (
+    KafkaError._TRANSPORT,
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+)
+"""Of one connection, of which the client makes another one; or of a group's coordinator, which a
+consumer without a group does not need."""
 
 Span = tuple[int, int]
 """(first offset, next offset)"""
@@ -45,20 +51,20 @@ Record = tuple[bytes, bytes | None, list[tuple[str, str | bytes | None]]]
 """(value, key, headers)"""
 
 
-def spans(bootstrap: str, topic: str, limit_s: float = _TIMEOUT_S) -> dict[str, Span] | None:
+def spans(kafka: ClientSettings, topic: str, limit_s: float = _TIMEOUT_S) -> dict[str, Span] | None:
     """Partition → its offsets; None for a topic that is not there."""
-    consumer = _consumer(bootstrap)
+    consumer = _consumer(kafka)
     try:
         return _spans(consumer, topic, limit_s)
     finally:
         consumer.close()
 
 
-def last_values(bootstrap: str, topic: str, most: int) -> list[bytes] | None:
+def last_values(kafka: ClientSettings, topic: str, most: int) -> list[bytes] | None:
     """Values of the last records of every partition, `most` in all at most, the newest last; None
     for a topic that is not there. Raises KafkaException, and TimeoutError where a partition does
     not come to its end: a part of them would pass for all."""
-    consumer = _consumer(bootstrap)
+    consumer = _consumer(kafka)
     try:
         known = _spans(consumer, topic, _TIMEOUT_S)
         if known is None:
@@ -78,7 +84,7 @@ def last_values(bootstrap: str, topic: str, most: int) -> list[bytes] | None:
             if (error := message.error()) is not None:
                 if error.code() == KafkaError._PARTITION_EOF:
                     ended += 1
-                elif not error.retriable() and error.code() not in _CONNECTION:
+                elif not error.retriable() and error.code() not in _PASSING:
                     raise KafkaException(error)
             elif (value := message.value()) is not None:
                 found.append((message.timestamp()[1], value))
@@ -87,11 +93,11 @@ def last_values(bootstrap: str, topic: str, most: int) -> list[bytes] | None:
         consumer.close()
 
 
-def committed(bootstrap: str, group: str, topics: list[str]) -> list[Noted]:
+def committed(kafka: ClientSettings, group: str, topics: list[str]) -> list[Noted]:
     """The offsets that a group has committed for partitions of these topics. Waits for a
     transaction that is being ended.
     """
-    consumer = _consumer(bootstrap, **{"group.id": group})
+    consumer = _consumer(kafka, **{"group.id": group})
     try:
         places = []
         for topic in topics:
@@ -132,29 +138,29 @@ class Positions:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._groups: dict[tuple[str, str], _Group] = {}
+        self._groups: dict[tuple[ClientSettings, str], _Group] = {}
 
     def commit(
         self,
-        bootstrap: str,
+        kafka: ClientSettings,
         group: str,
         positions: dict[tuple[str, str], int],
         limit_s: float = _TIMEOUT_S,
     ) -> None:
         """(topic, partition) → next offset. Raises KafkaException, TimeoutError."""
         with self._lock:
-            known = self._groups.get((bootstrap, group))
+            known = self._groups.get((kafka, group))
             if known is None:
-                known = self._groups[bootstrap, group] = _Group(bootstrap, group)
+                known = self._groups[kafka, group] = _Group(kafka, group)
         known.commit(positions, limit_s)
 
 
 class _Group:
-    def __init__(self, bootstrap: str, group: str) -> None:
+    def __init__(self, kafka: ClientSettings, group: str) -> None:
         self._lock = threading.Lock()
         self._told: list[tuple[KafkaError | None, list[TopicPartition]]] = []
         self._consumer = _consumer(
-            bootstrap, **{"group.id": group, "on_commit": lambda *told: self._told.append(told)}
+            kafka, **{"group.id": group, "on_commit": lambda *told: self._told.append(told)}
         )
 
     def commit(self, positions: dict[tuple[str, str], int], limit_s: float) -> None:
@@ -178,10 +184,9 @@ def _said(places: list[TopicPartition]) -> list[tuple[str, int, int]]:
     return [(place.topic, place.partition, place.offset) for place in places]
 
 
-def produce(bootstrap: str, topic: str, records: list[Record]) -> None:
+def produce(kafka: ClientSettings, topic: str, records: list[Record]) -> None:
     """Returns when all are acknowledged. Raises TimeoutError when they are not in time."""
-    config: dict[str, Any] = {"bootstrap.servers": bootstrap, "enable.idempotence": True}
-    producer = Producer(_QUIET | config)
+    producer = Producer(_QUIET | kafka.librdkafka(enable_idempotence=True))
     for value, key, headers in records:
         producer.produce(topic, value, key=key, headers=headers)
         producer.poll(0)
@@ -196,17 +201,17 @@ class Teller:
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._pending: dict[tuple[str, str], dict[str, Any] | None] = {}
-        self._writers: dict[str, states.States] = {}
+        self._pending: dict[tuple[ClientSettings, str], dict[str, Any] | None] = {}
+        self._writers: dict[ClientSettings, states.States] = {}
         self._ends = False
         self._thread = threading.Thread(target=self._run, name="teller", daemon=True)
         self._thread.start()
 
-    def tell(self, bootstrap: str, job: str, state: dict[str, Any] | None) -> None:
+    def tell(self, kafka: ClientSettings, job: str, state: dict[str, Any] | None) -> None:
         """None: the job is no more."""
         with self._changed:
-            self._pending.pop((bootstrap, job), None)
-            self._pending[bootstrap, job] = state
+            self._pending.pop((kafka, job), None)
+            self._pending[kafka, job] = state
             self._changed.notify()
 
     def close(self) -> None:
@@ -224,18 +229,17 @@ class Teller:
                 self._changed.wait_for(lambda: self._pending or self._ends)
                 if not self._pending:
                     return
-                bootstrap, job = next(iter(self._pending))
-                state = self._pending.pop((bootstrap, job))
-            if bootstrap not in self._writers:
-                self._writers[bootstrap] = states.States(bootstrap)
+                kafka, job = next(iter(self._pending))
+                state = self._pending.pop((kafka, job))
+            if kafka not in self._writers:
+                self._writers[kafka] = states.States(kafka)
             with suppress(KafkaException):  # refused; the next state says more
-                self._writers[bootstrap].write(job, state)
+                self._writers[kafka].write(job, state)
 
 
-def _consumer(bootstrap: str, **more: Any) -> Consumer:
-    config: dict[str, Any] = {"bootstrap.servers": bootstrap, "group.id": "penstock-jobs"}
-    config |= {"enable.auto.commit": False, "enable.partition.eof": True}
-    return Consumer(_QUIET | config | more)
+def _consumer(kafka: ClientSettings, **more: Any) -> Consumer:
+    fixed = {"enable.auto.commit": False, "enable.partition.eof": True}
+    return Consumer(_QUIET | kafka.librdkafka(group_id="penstock-jobs") | fixed | more)
 
 
 def _spans(consumer: Consumer, topic: str, limit_s: float) -> dict[str, Span] | None:

@@ -18,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+from spark_local.client_settings import ClientSettings
 from spark_local.engine.frames import receive, send
 
 _LIMIT_S: Final = 90.0
@@ -55,10 +56,10 @@ class Clients:
         except FutureTimeout:
             raise ClientsGone(f"_TIMED_OUT: {name} was not answered") from None
 
-    def write(self, bootstrap: str, job: str, state: dict[str, Any] | None) -> None:
+    def write(self, kafka: ClientSettings, job: str, state: dict[str, Any] | None) -> None:
         """Let the world know how a job is, None: that it is no more. Not waited for."""
         with suppress(ClientsGone):  # the next state says more
-            self._send("tell", (bootstrap, job, state))
+            self._send("tell", (kafka, job, state))
 
     def close(self) -> None:
         """End the process, after what it was told."""

@@ -10,6 +10,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from spark_local.client_settings import ClientSettings
 from spark_local.engine import sources, values
 from spark_local.engine.clients import CLIENTS
 from spark_local.engine.schemas import columns
@@ -28,12 +29,17 @@ class DeadLetters:
     """Dead letters of one job. `count`: their number since the job's last reset."""
 
     def __init__(
-        self, spark: "SparkSession", job: Job, schemas: dict[str, str], bootstrap: str, file: Path
+        self,
+        spark: "SparkSession",
+        job: Job,
+        schemas: dict[str, str],
+        kafka: ClientSettings,
+        file: Path,
     ) -> None:
         self._spark = spark
         self._job = job
         self._schemas = schemas
-        self._bootstrap = bootstrap
+        self._kafka = kafka
         self._file = file
         kept = read_json(file)
         self.count = int(kept.get("count", 0))
@@ -75,7 +81,7 @@ class DeadLetters:
         write_json(self._file, {"count": self.count, "seen": self._seen})
 
     def _search(self, source: Source, begin: Offsets, end: Offsets) -> int:
-        raw = sources.raw_batch(self._spark, source, self._bootstrap, begin=begin, end=end)
+        raw = sources.raw_batch(self._spark, source, self._kafka, begin=begin, end=end)
         written = 0
         for one in self._bad(raw, source).toLocalIterator():
             self._write(one, reason(source, one))
@@ -115,9 +121,9 @@ class DeadLetters:
         records, self._pending = self._pending, []
         topic = self._job.dead_letters
         if not self._made:
-            CLIENTS.call("create", self._bootstrap, topic, 1, {})
+            CLIENTS.call("create", self._kafka, topic, 1, {})
             self._made = True
-        CLIENTS.call("produce", self._bootstrap, topic, records)
+        CLIENTS.call("produce", self._kafka, topic, records)
 
 
 def reason(source: Source, one: Any) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spark_local.cause import JobError
+from spark_local.client_settings import ClientSettings
 from spark_local.engine import schemas, sources
 from spark_local.engine.tables import CachedTable
 from spark_local.job import Job
@@ -40,7 +41,7 @@ def session(root: "SparkSession", job: Job) -> "SparkSession":
 def derive(
     spark: "SparkSession",
     job: Job,
-    bootstrap: str,
+    kafka: ClientSettings,
     *,
     streaming: bool,
     keep: Path | None = None,
@@ -54,24 +55,24 @@ def derive(
     a table is read when somebody asks for rows. Raises JobError and what Spark raises for a wrong
     query.
     """
-    known = schemas.known(spark, job, bootstrap, keep)
+    known = schemas.known(spark, job, kafka, keep)
     found: dict[str, DataFrame] = {}
     raw: dict[str, DataFrame] = {}
     for source in job.sources:
         if source.place.topic:
-            ends = _ends(bootstrap, source.place.topic)
+            ends = _ends(kafka, source.place.topic)
             if not streaming:
                 begin = {p: max(0, at - last) for p, at in ends.items()} if last else None
-                raw[source.name] = sources.raw_batch(spark, source, bootstrap, begin=begin)
+                raw[source.name] = sources.raw_batch(spark, source, kafka, begin=begin)
         if streaming:
-            found[source.name] = sources.stream(spark, job, source, known, bootstrap)
+            found[source.name] = sources.stream(spark, job, source, known, kafka)
         else:
             found[source.name] = sources.batch(spark, source, known, raw.get(source.name))
     tables = []
     for table in job.tables:
         if table.place.topic:
-            _ends(bootstrap, table.place.topic)
-        cached = CachedTable(spark, table, known, bootstrap)
+            _ends(kafka, table.place.topic)
+        cached = CachedTable(spark, table, known, kafka)
         tables.append(cached)
         if read_tables:
             cached.refresh()
@@ -81,10 +82,10 @@ def derive(
     return Derived(_query(spark, job, found), known, tables, raw)
 
 
-def _ends(bootstrap: str, topic: str) -> dict[str, int]:
+def _ends(kafka: ClientSettings, topic: str) -> dict[str, int]:
     from spark_local.engine.tables import ends_of
 
-    return ends_of(bootstrap, topic)
+    return ends_of(kafka, topic)
 
 
 def _query(spark: "SparkSession", job: Job, found: "dict[str, DataFrame]") -> "DataFrame":

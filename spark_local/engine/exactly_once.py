@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from spark_local import delivery
 from spark_local.cause import JobError
+from spark_local.client_settings import ClientSettings
 from spark_local.engine.clients import CLIENTS
 from spark_local.engine.sinks import TopicSink
 from spark_local.engine.transactions import SharedProducer, transactional_id
@@ -22,8 +23,10 @@ if TYPE_CHECKING:
 class ExactlyOnceSink(TopicSink):
     """The exactly-once sink of one attempt: `prepare`, `write` for each batch, `close`."""
 
-    def __init__(self, job: Job, bootstrap: str, spark: "SparkSession", place: JobFolder) -> None:
-        super().__init__(job, bootstrap)
+    def __init__(
+        self, job: Job, kafka: ClientSettings, spark: "SparkSession", place: JobFolder
+    ) -> None:
+        super().__init__(job, kafka)
         self._spark = spark
         self._checkpoint = place.checkpoint
         self._file = place.path / "delivery.json"
@@ -43,7 +46,7 @@ class ExactlyOnceSink(TopicSink):
         super().prepare()
         self._producer = SharedProducer(self._spark, super().options() | self._settings())
         asked = [*self._topics, self._topic]
-        found = CLIENTS.call("committed", self._bootstrap, self._job.name, asked)
+        found = CLIENTS.call("committed", self._kafka, self._job.name, asked)
         self._kept = delivery.Kept.of(read_json(self._file))
         self._ledger = delivery.Ledger(self._job.name, self._begin(), self._kept, found)
 

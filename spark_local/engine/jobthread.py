@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from spark_local.board import Board, now_ms
 from spark_local.cause import JobError
+from spark_local.client_settings import ClientSettings
 from spark_local.engine import session
 from spark_local.engine.attempt import Attempt
 from spark_local.engine.causes import trace, translate
@@ -45,13 +46,13 @@ class JobThread:
     """Runs `job` until it ends by itself, fails for good, or is stopped."""
 
     def __init__(
-        self, root: "SparkSession", job: Job, place: JobFolder, bootstrap: str, board: Board
+        self, root: "SparkSession", job: Job, place: JobFolder, kafka: ClientSettings, board: Board
     ) -> None:
         self._thread = threading.Thread(target=self._run, name=job.name, daemon=True)
         self._root = root
         self._job = job
         self._place = place
-        self._bootstrap = job.bootstrap or bootstrap
+        self._kafka = kafka
         self._board = board
         self._stopped = threading.Event()
         self._attempt: Attempt | None = None
@@ -90,9 +91,7 @@ class JobThread:
         self._board.set("starting", attempt=patience.failures + 1, next_attempt=None)
         began = time.monotonic()
         try:
-            self._attempt = Attempt(
-                self._root, self._job, self._place, self._bootstrap, self._board
-            )
+            self._attempt = Attempt(self._root, self._job, self._place, self._kafka, self._board)
             if self._stopped.is_set():
                 return False
             self._attempt.run()

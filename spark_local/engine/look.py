@@ -5,6 +5,7 @@ import io
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from spark_local.client_settings import ClientSettings
 from spark_local.engine import derive, sinks
 from spark_local.engine.derive import Derived
 from spark_local.engine.tables import spans_of
@@ -39,23 +40,23 @@ class Preview:
     """Topics that were not read whole → (records that were read, records that there are)."""
 
 
-def preview(root: "SparkSession", job: Job, bootstrap: str, *, rows: int, last: int) -> Preview:
+def preview(
+    root: "SparkSession", job: Job, kafka: ClientSettings, *, rows: int, last: int
+) -> Preview:
     """Derive from the last records of every partition, as a batch, and show `rows` of it. Raises
     what `check` raises."""
-    check(root, job, bootstrap)
+    check(root, job, kafka)
     spark = derive.session(root, job)
-    found = derive.derive(spark, job, bootstrap, streaming=False, last=last)
+    found = derive.derive(spark, job, kafka, streaming=False, last=last)
     shown = [one.asDict(recursive=True) for one in found.rows.limit(rows).collect()]
     kinds = {f.name: f.dataType.simpleString() for f in found.rows.schema.fields}
-    return Preview(
-        list(found.rows.columns), shown, found.schemas, kinds, _parts(job, bootstrap, last)
-    )
+    return Preview(list(found.rows.columns), shown, found.schemas, kinds, _parts(job, kafka, last))
 
 
-def _parts(job: Job, bootstrap: str, last: int) -> dict[str, tuple[int, int]]:
+def _parts(job: Job, kafka: ClientSettings, last: int) -> dict[str, tuple[int, int]]:
     found = {}
     for topic in {one.place.topic for one in job.sources if one.place.topic}:
-        spans = spans_of(bootstrap, topic).values()
+        spans = spans_of(kafka, topic).values()
         there = sum(end - begin for begin, end in spans)
         read = sum(min(end - begin, last) for begin, end in spans)
         if read < there:
@@ -63,13 +64,13 @@ def _parts(job: Job, bootstrap: str, last: int) -> dict[str, tuple[int, int]]:
     return found
 
 
-def check(root: "SparkSession", job: Job, bootstrap: str) -> Derived:
+def check(root: "SparkSession", job: Job, kafka: ClientSettings) -> Derived:
     """Checks that Spark accepts the query as the stream that it will be: it refuses some that it
     accepts as a batch. Returns the derived rows. Raises JobError and Spark's own errors.
     """
     spark = derive.session(root, job)
-    found = derive.derive(spark, job, bootstrap, streaming=not job.batch, read_tables=False)
-    sinks.make(job, bootstrap).shaped(found.rows)
+    found = derive.derive(spark, job, kafka, streaming=not job.batch, read_tables=False)
+    sinks.make(job, kafka).shaped(found.rows)
     if not job.batch:
         jvm: Any = spark._jvm
         mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, job.sink.mode.capitalize())()
@@ -78,10 +79,10 @@ def check(root: "SparkSession", job: Job, bootstrap: str) -> Derived:
     return found
 
 
-def explain(root: "SparkSession", job: Job, bootstrap: str) -> dict[str, Any]:
+def explain(root: "SparkSession", job: Job, kafka: ClientSettings) -> dict[str, Any]:
     """Plan, what state it keeps, and how a repeated batch looks to readers. Raises what `check`
     raises."""
-    found = check(root, job, bootstrap)
+    found = check(root, job, kafka)
     analyzed = found.rows._jdf.queryExecution().analyzed()
     plan = _physical(found.rows) if job.batch else str(analyzed.toString()).strip()
     return {

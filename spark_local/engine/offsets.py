@@ -2,6 +2,7 @@
 that shows the lag of groups shows the job's. Spark itself joins no group and never reads it.
 """
 
+from spark_local.client_settings import ClientSettings
 from spark_local.engine.clients import CLIENTS, ClientError
 
 
@@ -10,9 +11,9 @@ class GroupOffsets:
     away; the next one covers it.
     """
 
-    def __init__(self, group: str, bootstrap: str) -> None:
+    def __init__(self, group: str, kafka: ClientSettings) -> None:
         self._group = group
-        self._bootstrap = bootstrap
+        self._kafka = kafka
         self._last: dict[tuple[str, str], int] = {}
 
     def publish(self, positions: dict[tuple[str, str], int]) -> bool:
@@ -20,7 +21,7 @@ class GroupOffsets:
         if positions == self._last:
             return True
         try:
-            CLIENTS.call("commit", self._bootstrap, self._group, positions)
+            CLIENTS.call("commit", self._kafka, self._group, positions)
         except ClientError:
             return False
         self._last = dict(positions)

@@ -9,12 +9,14 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
 from spark_local.board import ENDED, Board
 from spark_local.cause import JobError
+from spark_local.client_settings import ClientSettings
 from spark_local.engine import session
 from spark_local.engine.causes import trace, translate
 from spark_local.engine.clients import CLIENTS
@@ -22,6 +24,7 @@ from spark_local.engine.jars import need_jars
 from spark_local.engine.java import need_java
 from spark_local.engine.jobthread import JobThread
 from spark_local.folder import REMOVED, RUNNING, Folder, JobFolder, Wish
+from spark_local.job import Job
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,12 +37,21 @@ TELL_AGAIN_S: Final = 3600.0
 class Runner:
     """Runs the jobs of one folder."""
 
-    def __init__(self, folder: Folder, bootstrap: str, master: str, memory: str) -> None:
+    def __init__(
+        self,
+        folder: Folder,
+        kafka: ClientSettings,
+        master: str,
+        memory: str,
+        settings_of: Callable[[Job], ClientSettings] | None = None,
+    ) -> None:
+        """kafka: where states of jobs are published, and what jobs without settings of their own
+        use. settings_of: of one job; raises JobError."""
         self._folder = folder
-        self._bootstrap = bootstrap
+        self._settings_of = settings_of or (lambda _: kafka)
         self._master = master
         self._memory = memory
-        self._states = _Told(bootstrap)
+        self._states = _Told(kafka)
         self._spark: SparkSession | None = None
         self._running: dict[str, tuple[JobThread, Wish]] = {}
         self._done: dict[str, int] = {}
@@ -129,11 +141,12 @@ class Runner:
         if job.master not in (None, self._master):
             remedy = f"penstock job serve --master {job.master} runs it"
             raise JobError(f"it wants {job.master}, and this runner has {self._master}", remedy)
+        kafka = self._settings_of(job)
         board.describe(job, self._master)
         if self._spark is None:
             runner = self._folder.runner
             self._spark = session.start(self._master, runner, memory=self._memory)
-        thread = JobThread(self._spark, job, place, self._bootstrap, board)
+        thread = JobThread(self._spark, job, place, kafka, board)
         self._running[place.name] = (thread, wish)
         thread.start()
 
@@ -156,12 +169,12 @@ class Runner:
 class _Told:
     """States of jobs for everybody, in the topic of states."""
 
-    def __init__(self, bootstrap: str) -> None:
-        self._bootstrap = bootstrap
+    def __init__(self, kafka: ClientSettings) -> None:
+        self._kafka = kafka
 
     def write(self, job: str, state: dict[str, Any] | None) -> None:
         """None: the job is no more."""
-        CLIENTS.write(self._bootstrap, job, state)
+        CLIENTS.write(self._kafka, job, state)
 
 
 def _alive(spark: "SparkSession") -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from spark_local.cause import JobError
+from spark_local.client_settings import ClientSettings
 from spark_local.engine.clients import CLIENTS
 from spark_local.folder import read_json, write_json
 from spark_local.job import INFER, Job, Source, Table
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 SAMPLE: Final = 100
 
 
-def known(spark: "SparkSession", job: Job, bootstrap: str, keep: Path | None) -> dict[str, str]:
+def known(
+    spark: "SparkSession", job: Job, kafka: ClientSettings, keep: Path | None
+) -> dict[str, str]:
     """Source or table → columns, for all that have some. keep: the file that remembers what was
     inferred. Raises JobError when there is nothing to infer from."""
     remembered = read_json(keep) if keep else {}
@@ -29,7 +32,7 @@ def known(spark: "SparkSession", job: Job, bootstrap: str, keep: Path | None) ->
     for one in job.inputs:
         if one.schema == INFER:
             if one.name not in remembered:
-                fresh[one.name] = infer(spark, one, bootstrap)
+                fresh[one.name] = infer(spark, one, kafka)
             found[one.name] = str(remembered.get(one.name) or fresh[one.name])
         elif one.schema:
             found[one.name] = one.schema
@@ -39,12 +42,12 @@ def known(spark: "SparkSession", job: Job, bootstrap: str, keep: Path | None) ->
     return found
 
 
-def infer(spark: "SparkSession", one: Source | Table, bootstrap: str) -> str:
+def infer(spark: "SparkSession", one: Source | Table, kafka: ClientSettings) -> str:
     """The columns of one source as Spark writes them."""
     if one.place.file:
         return _of_files(spark, one.place.file.path, one.place.file.format, one.place.file.options)
     assert one.place.topic is not None
-    values = last_values(bootstrap, one.place.topic, SAMPLE)
+    values = last_values(kafka, one.place.topic, SAMPLE)
     if not values:
         raise JobError(
             f"topic {one.place.topic} has no records to infer the columns of {one.name} from",
@@ -68,10 +71,10 @@ def _of_files(spark: "SparkSession", path: str, form: str, options: dict[str, st
     return ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in schema)
 
 
-def last_values(bootstrap: str, topic: str, most: int) -> list[bytes]:
+def last_values(kafka: ClientSettings, topic: str, most: int) -> list[bytes]:
     """Values of the last records of every partition, `most` in all at most, without Spark. Raises
     JobError, ClientError."""
-    found: list[bytes] | None = CLIENTS.call("last_values", bootstrap, topic, most)
+    found: list[bytes] | None = CLIENTS.call("last_values", kafka, topic, most)
     if found is None:
         raise no_topic(topic)
     return found

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from spark_local.cause import JobError
+from spark_local.client_settings import ClientSettings
 from spark_local.engine.clients import CLIENTS, ClientError, ClientsGone
 from spark_local.engine.sources import jdbc_options
 from spark_local.job import Job
@@ -57,9 +58,9 @@ class Gate:
 class Sink:
     """At least once: a batch that is written again adds the same rows again."""
 
-    def __init__(self, job: Job, bootstrap: str) -> None:
+    def __init__(self, job: Job, kafka: ClientSettings) -> None:
         self._job = job
-        self._bootstrap = bootstrap
+        self._kafka = kafka
 
     def prepare(self) -> None:
         """Make what must be there before the first row. Raises JobError."""
@@ -91,7 +92,7 @@ class TopicSink(Sink):
     def prepare(self) -> None:
         sink = self._job.sink
         assert sink.place.topic is not None
-        words = (self._bootstrap, sink.place.topic, sink.partitions, sink.config)
+        words = (self._kafka, sink.place.topic, sink.partitions, sink.config)
         try:
             CLIENTS.call("create", *words)
         except ClientsGone:
@@ -126,7 +127,7 @@ class TopicSink(Sink):
     def options(self) -> dict[str, str]:
         topic = self._job.sink.place.topic
         assert topic is not None
-        return _PRODUCER | {"kafka.bootstrap.servers": self._bootstrap, "topic": topic}
+        return _PRODUCER | self._kafka.spark() | {"topic": topic}
 
 
 _NULLS: Final = {"ignoreNullFields": "false"}
@@ -144,8 +145,8 @@ class JdbcSink(Sink):
 class FileSink(Sink):
     """Rows as files. A stream writes them through Spark's own sink, where each appears once."""
 
-    def __init__(self, job: Job, bootstrap: str) -> None:
-        super().__init__(job, bootstrap)
+    def __init__(self, job: Job, kafka: ClientSettings) -> None:
+        super().__init__(job, kafka)
         assert job.sink.place.file is not None
         self.place = job.sink.place.file
         self.format = self.place.format
@@ -158,11 +159,11 @@ class FileSink(Sink):
         return {**self.place.options, "path": self.place.path}
 
 
-def make(job: Job, bootstrap: str) -> Sink:
+def make(job: Job, kafka: ClientSettings) -> Sink:
     """The sink that a job file asks for."""
     kinds: list[tuple[Any, type[Sink]]] = [
         (job.sink.place.topic, TopicSink),
         (job.sink.place.jdbc, JdbcSink),
         (job.sink.place.file, FileSink),
     ]
-    return next(kind for place, kind in kinds if place)(job, bootstrap)
+    return next(kind for place, kind in kinds if place)(job, kafka)

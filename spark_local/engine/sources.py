@@ -7,6 +7,7 @@ that costs next to nothing, and only a batch that had a bad record is read again
 import json
 from typing import TYPE_CHECKING, Any, Final
 
+from spark_local.client_settings import ClientSettings
 from spark_local.engine import values
 from spark_local.engine.schemas import columns
 from spark_local.job import Job, Source
@@ -18,10 +19,9 @@ OBSERVED: Final = "source:"
 """What the names of observations begin with; the source's name follows."""
 
 
-def connector(bootstrap: str, source: Source | None = None) -> dict[str, str]:
+def connector(kafka: ClientSettings, source: Source | None = None) -> dict[str, str]:
     """Options of Spark's Kafka source that every reader of ours has."""
-    common = {
-        "kafka.bootstrap.servers": bootstrap,
+    common = kafka.spark() | {
         "kafka.client.id": "penstock-jobs",
         # What another job has not committed, or takes back, is no row.
         "kafka.isolation.level": "read_committed",
@@ -35,13 +35,13 @@ def connector(bootstrap: str, source: Source | None = None) -> dict[str, str]:
 
 
 def stream(
-    spark: "SparkSession", job: Job, source: Source, schemas: dict[str, str], bootstrap: str
+    spark: "SparkSession", job: Job, source: Source, schemas: dict[str, str], kafka: ClientSettings
 ) -> "DataFrame":
     """The source as a stream, with its watermark."""
     if source.place.file:
         return _timed(_file_stream(spark, source, schemas), source)
     assert source.place.topic is not None
-    options = connector(bootstrap, source) | {
+    options = connector(kafka, source) | {
         "subscribe": source.place.topic,
         "maxOffsetsPerTrigger": str(source.max_records),
         "groupIdPrefix": f"{job.name}-spark",
@@ -67,7 +67,7 @@ def _observations(source: Source) -> "list[Any]":
 def raw_batch(
     spark: "SparkSession",
     source: Source,
-    bootstrap: str,
+    kafka: ClientSettings,
     *,
     begin: dict[str, int] | None = None,
     end: dict[str, int] | None = None,
@@ -75,7 +75,7 @@ def raw_batch(
     """Records of a topic as they are. begin, end: partition → offset; without: everything that its
     `start` lets in."""
     assert source.place.topic is not None
-    options = connector(bootstrap, source) | {"subscribe": source.place.topic}
+    options = connector(kafka, source) | {"subscribe": source.place.topic}
     options |= _start(source)
     if begin is not None:
         options.pop("startingTimestamp", None)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from spark_local.client_settings import ClientSettings
 from spark_local.engine import sources, values
 from spark_local.engine.clients import CLIENTS
 from spark_local.engine.schemas import columns, no_topic
@@ -27,12 +28,12 @@ class CachedTable:
     """One table of one job."""
 
     def __init__(
-        self, spark: "SparkSession", table: Table, schemas: dict[str, str], bootstrap: str
+        self, spark: "SparkSession", table: Table, schemas: dict[str, str], kafka: ClientSettings
     ) -> None:
         self.table = table
         self._spark = spark
         self._schema = schemas.get(table.name)
-        self._bootstrap = bootstrap
+        self._kafka = kafka
         self._ends: Ends | None = None
         self.refreshed = 0
         self.bad_until: Ends = {}
@@ -76,7 +77,7 @@ class CachedTable:
 
     def ends(self) -> Ends | None:
         """Where the topic's partitions end; None for what is no topic."""
-        return None if self.topic is None else ends_of(self._bootstrap, self.topic)
+        return None if self.topic is None else ends_of(self._kafka, self.topic)
 
     def _frame(self) -> "DataFrame":
         place = self.table.place
@@ -92,7 +93,7 @@ class CachedTable:
 
         assert self.topic is not None
         assert self._schema is not None
-        options = sources.connector(self._bootstrap) | {"subscribe": self.topic}
+        options = sources.connector(self._kafka) | {"subscribe": self.topic}
         # What cannot be read any more was replaced or deleted: no loss for a table.
         options |= {"startingOffsets": "earliest", "failOnDataLoss": "false"}
         raw = self._spark.read.format("kafka").options(**options).load()
@@ -111,15 +112,15 @@ class CachedTable:
         )
 
 
-def ends_of(bootstrap: str, topic: str) -> Ends:
+def ends_of(kafka: ClientSettings, topic: str) -> Ends:
     """Partition → next offset. Raises JobError for a topic that is not there."""
-    return {number: end for number, (_, end) in spans_of(bootstrap, topic).items()}
+    return {number: end for number, (_, end) in spans_of(kafka, topic).items()}
 
 
-def spans_of(bootstrap: str, topic: str) -> dict[str, tuple[int, int]]:
+def spans_of(kafka: ClientSettings, topic: str) -> dict[str, tuple[int, int]]:
     """Partition → (first offset, next offset). Raises JobError for a topic that is not there,
     ClientError."""
-    found: dict[str, tuple[int, int]] | None = CLIENTS.call("spans", bootstrap, topic)
+    found: dict[str, tuple[int, int]] | None = CLIENTS.call("spans", kafka, topic)
     if found is None:
         raise no_topic(topic)
     return found

@@ -127,6 +127,7 @@ ELSEWHERE = {
     ("docs/quickstart.md", "penstock topic create shared"): README,
     ("docs/testing.md", "penstock run"): "tests/console/test_testing_page.py",
     ("docs/acls.md", "penstock acl add"): ACLS,
+    ("docs/jobs.md", "penstock user add etl"): "tests/spark/test_secured_job.py",
     ("docs/secure.md", "penstock secure init --host edge.example.org --logins"): LOGINS,
     ("docs/secure.md", "kcat -F loader"): LOGINS,
     ("docs/secure.md", "penstock secure init --host edge.example.org\n"): SECURE,

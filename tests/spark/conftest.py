@@ -12,6 +12,7 @@ import warnings
 import pytest
 
 from spark_local.cause import JobError
+from spark_local.client_settings import ClientSettings
 from spark_local.engine import jars, java
 from spark_local.folder import Folder
 
@@ -97,11 +98,12 @@ class Bench:
         self.broker = broker
         self.writer = writer
         self.link = penstock.connect(broker.bootstrap)
+        self.kafka = ClientSettings(broker.bootstrap)
         self.path = path
         self.folder = Folder(path / "jobs")
         self.folder.path.mkdir()
         self.spark = spark
-        self._runner = Runner(self.folder, broker.bootstrap, "local[2]", "768m")
+        self._runner = Runner(self.folder, self.kafka, "local[2]", "768m")
         self._runner._spark = spark
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)

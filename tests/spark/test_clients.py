@@ -11,6 +11,7 @@ import pytest
 import penstock
 from penstock.local import Appliance
 from spark_local import delivery, states
+from spark_local.client_settings import ClientSettings
 from spark_local.engine.clients import ClientError, Clients, ClientsGone
 from tests.differential.link import Link
 
@@ -31,8 +32,8 @@ def broker(tmp_path_factory):
 def test_a_mark_is_read_as_it_was_committed(clients, broker):
     """Also where the memory behind it holds something else."""
     query = "5abe5e3a-0571-4dbf-8ed2-93600d1a829d"
-    assert clients.call("create", broker.bootstrap, "marked", 1, {}) is True
-    assert clients.call("committed", broker.bootstrap, "marks", ["marked"]) == []
+    assert clients.call("create", ClientSettings(broker.bootstrap), "marked", 1, {}) is True
+    assert clients.call("committed", ClientSettings(broker.bootstrap), "marks", ["marked"]) == []
     host, port = broker.bootstrap.split(":")
     with closing(Link((host, int(port)))) as link:
         for newest in range(12):
@@ -47,7 +48,9 @@ def test_a_mark_is_read_as_it_was_committed(clients, broker):
             })  # fmt: skip
             assert told["topics"][0]["partitions"][0]["error_code"] == "NONE"
             for _ in range(5):
-                found = clients.call("committed", broker.bootstrap, "marks", ["marked"])
+                found = clients.call(
+                    "committed", ClientSettings(broker.bootstrap), "marks", ["marked"]
+                )
                 assert delivery.marks(map(tuple, found)) == {query: newest}, found
 
 
@@ -59,85 +62,95 @@ def test_an_abort_fails_what_is_on_its_way_and_the_next_request_is_served(client
         os.kill(first, signal.SIGABRT)
         with pytest.raises(ClientsGone, match=f"signal {signal.SIGABRT.value}"):
             waiting.result(60)
-    assert clients.call("create", broker.bootstrap, "t", 2, {}) is True
-    assert clients.call("spans", broker.bootstrap, "t") == {"0": (0, 0), "1": (0, 0)}
+    assert clients.call("create", ClientSettings(broker.bootstrap), "t", 2, {}) is True
+    assert clients.call("spans", ClientSettings(broker.bootstrap), "t") == {
+        "0": (0, 0),
+        "1": (0, 0),
+    }
     assert clients.pid != first
 
 
 def test_an_answer_that_is_none_fails_what_is_on_its_way(clients, broker):
-    clients.call("spans", broker.bootstrap, "none")
+    clients.call("spans", ClientSettings(broker.bootstrap), "none")
     process = clients._process
     process._fulfil = lambda *answer: {}["planted"]
-    assert clients.call("spans", broker.bootstrap, "none") is None, "it was listened for already"
+    assert clients.call("spans", ClientSettings(broker.bootstrap), "none") is None, (
+        "it was listened for already"
+    )
     with pytest.raises(ClientsGone, match=f"signal {signal.SIGKILL.value}"):
-        clients.call("spans", broker.bootstrap, "none")
-    assert clients.call("spans", broker.bootstrap, "none") is None
+        clients.call("spans", ClientSettings(broker.bootstrap), "none")
+    assert clients.call("spans", ClientSettings(broker.bootstrap), "none") is None
     assert clients._process is not process
 
 
 def test_a_thread_of_the_process_that_cannot_go_on_ends_it(clients, broker):
     """Whoever told states of jobs would tell none of them any more; a request would wait."""
-    clients.call("spans", broker.bootstrap, "none")
-    for asked in (("tell", (broker.bootstrap, "one", {"number": object})), ("no function", ())):
+    clients.call("spans", ClientSettings(broker.bootstrap), "none")
+    for asked in (
+        ("tell", (ClientSettings(broker.bootstrap), "one", {"number": object})),
+        ("no function", ()),
+    ):
         first = clients.pid
         waiting = clients._send(*asked)
         process = clients._process
         assert process.popen.wait(60) == 70
         with suppress(ClientsGone):
             waiting.result(60)
-        assert clients.call("spans", broker.bootstrap, "none") is None
+        assert clients.call("spans", ClientSettings(broker.bootstrap), "none") is None
         assert clients.pid != first
 
 
 def test_a_position_that_could_not_be_published_in_an_outage_aborts_nobody(clients, broker):
-    bootstrap = broker.bootstrap
-    clients.call("create", bootstrap, "p", 1, {})
-    clients.call("commit", bootstrap, "p", {("p", "0"): 0})
+    kafka = ClientSettings(broker.bootstrap)
+    clients.call("create", kafka, "p", 1, {})
+    clients.call("commit", kafka, "p", {("p", "0"): 0})
     first = clients.pid
     broker.stop()
     with pytest.raises(ClientError, match="_TIMED_OUT"):
-        clients.call("commit", bootstrap, "p", {("p", "0"): 0}, 1.0)
+        clients.call("commit", kafka, "p", {("p", "0"): 0}, 1.0)
     broker.start()
     # Time enough for a client that has kept the request to hear of the broker and to abort.
     for _ in range(20):
-        clients.call("commit", bootstrap, "p", {("p", "0"): 0})
-        clients.call("spans", bootstrap, "p")
+        clients.call("commit", kafka, "p", {("p", "0"): 0})
+        clients.call("spans", kafka, "p")
     assert clients.pid == first
 
 
 def test_requests_do_what_they_say(clients, broker):
-    bootstrap = broker.bootstrap
-    assert clients.call("create", bootstrap, "letters", 1, {}) is True
-    assert clients.call("create", bootstrap, "letters", 1, {}) is False
-    clients.call("produce", bootstrap, "letters", [(b"a", b"k", [("h", b"1")]), (b"b", None, [])])
-    assert clients.call("last_values", bootstrap, "letters", 9) == [b"a", b"b"]
-    assert clients.call("last_values", bootstrap, "none", 9) is None
-    assert clients.call("spans", bootstrap, "none") is None
-    clients.call("commit", bootstrap, "g", {("letters", "0"): 1})
-    (first, _) = penstock.connect(bootstrap).read("letters")
+    kafka = ClientSettings(broker.bootstrap)
+    assert clients.call("create", kafka, "letters", 1, {}) is True
+    assert clients.call("create", kafka, "letters", 1, {}) is False
+    clients.call("produce", kafka, "letters", [(b"a", b"k", [("h", b"1")]), (b"b", None, [])])
+    assert clients.call("last_values", kafka, "letters", 9) == [b"a", b"b"]
+    assert clients.call("last_values", kafka, "none", 9) is None
+    assert clients.call("spans", kafka, "none") is None
+    clients.call("commit", kafka, "g", {("letters", "0"): 1})
+    (first, _) = penstock.connect(broker.bootstrap).read("letters")
     assert (first.key(), first.headers()) == (b"k", [("h", b"1")])
     with pytest.raises(ClientError, match="Topic name is invalid"):
-        clients.call("create", bootstrap, "letters/2", 1, {})
+        clients.call("create", kafka, "letters/2", 1, {})
     with pytest.raises(ClientError, match=r"_TRANSPORT|_TIMED_OUT|_ALL_BROKERS_DOWN"):
-        clients.call("spans", "127.0.0.1:1", "letters", 1.0)
+        clients.call("spans", ClientSettings("127.0.0.1:1"), "letters", 1.0)
 
 
 def test_the_newest_state_of_a_job_is_what_everybody_reads(clients, broker):
     for number in range(20):
-        clients.write(broker.bootstrap, "one", {"number": number})
-        clients.write(broker.bootstrap, "gone", {"number": number})
-    clients.write(broker.bootstrap, "gone", None)
+        clients.write(ClientSettings(broker.bootstrap), "one", {"number": number})
+        clients.write(ClientSettings(broker.bootstrap), "gone", {"number": number})
+    clients.write(ClientSettings(broker.bootstrap), "gone", None)
     clients.close()
-    assert states.read(broker.bootstrap) == {"one": {"number": 19}}
+    assert states.read(ClientSettings(broker.bootstrap)) == {"one": {"number": 19}}
     records = penstock.connect(broker.bootstrap).read(states.TOPIC)
     told = [json.loads(m.value())["number"] for m in records if m.key() == b"one"]
     assert told == sorted(told)
 
 
 def test_what_a_group_has_committed_is_never_less_for_want_of_a_topics_partitions(clients, broker):
-    clients.call("create", broker.bootstrap, "noted", 2, {})
-    clients.call("commit", broker.bootstrap, "reader", {("noted", "1"): 7})
-    found = clients.call("committed", broker.bootstrap, "reader", ["noted"])
+    clients.call("create", ClientSettings(broker.bootstrap), "noted", 2, {})
+    clients.call("commit", ClientSettings(broker.bootstrap), "reader", {("noted", "1"): 7})
+    found = clients.call("committed", ClientSettings(broker.bootstrap), "reader", ["noted"])
     assert found == [("noted", "1", 7, "")]
     with pytest.raises(ClientError, match="UNKNOWN_TOPIC"):
-        clients.call("committed", broker.bootstrap, "reader", ["noted", "not-there"])
+        clients.call(
+            "committed", ClientSettings(broker.bootstrap), "reader", ["noted", "not-there"]
+        )

@@ -12,6 +12,7 @@ import pytest
 
 from spark_local.board import HEARTBEAT_S, Board
 from spark_local.cause import JobError
+from spark_local.client_settings import ClientSettings
 from spark_local.engine import causes, jars, jobthread, progress
 from spark_local.engine.attempt import Attempt
 from spark_local.engine.jobthread import Patience
@@ -118,7 +119,7 @@ def test_the_last_batch_of_a_job_that_ends_is_told_however_late_the_listener_is(
     (tmp_path / "events.toml").write_text(TEXT)
     job = load(tmp_path / "events.toml")
     place = Folder(tmp_path / "jobs").add(job)
-    attempt = Attempt(None, job, place, "nobody:1", Board(place, None, 1))
+    attempt = Attempt(None, job, place, ClientSettings("nobody:1"), Board(place, None, 1))
     attempt._letters = SimpleNamespace(count=0, saw=lambda *_: 0)
     told = json.dumps({"batchId": 3, "numInputRows": 7})
 
@@ -353,10 +354,11 @@ def test_a_job_that_finds_tls_at_its_servers_fails_and_says_what_it_needs(tmp_pa
     for trusts in (None, cert):
         with fronted(server_context(cert, key, trusts)) as front:
             where = f"127.0.0.1:{front.port}"
-            attempt = Attempt(None, job, place, f"127.0.0.1:1,{where}", Board(place, None, 1))
+            kafka = ClientSettings(f"127.0.0.1:1,{where}")
+            attempt = Attempt(None, job, place, kafka, Board(place, None, 1))
             with pytest.raises(JobError, match=f"{where} is a listener with TLS") as told:
                 attempt.run()
-            assert told.value.final and "PLAINTEXT://localhost" in told.value.remedy
+            assert told.value.final and "--command-config FILE" in told.value.remedy
 
 
 def test_who_is_away_or_speaks_no_tls_is_not_taken_for_it():
@@ -382,7 +384,7 @@ def test_a_state_that_cannot_be_written_ends_no_job(monkeypatch):
         jobthread, "Attempt", lambda *parts: SimpleNamespace(run=lambda: ran.append(parts))
     )
     monkeypatch.setattr(jobthread, "_PAUSE_S", 0)
-    thread = jobthread.JobThread(None, job, None, "", Full())
+    thread = jobthread.JobThread(None, job, None, ClientSettings(""), Full())
     thread.start()
     thread.join(60)
     assert (states, len(ran)) == (["starting", "starting", "finished"], 1)

@@ -287,10 +287,10 @@ def test_preview_and_explain_write_nothing(bench):
     bench.write(source, event("a"), event("a"), b"{nope")
     text = COUNTS.format(source=source, sink=sink).replace('"who STRING, at TIMESTAMP"', '"infer"')
     job = parse(text, bench.path / "seen.toml")
-    found = look.preview(bench.spark, job, bench.broker.bootstrap, rows=20, last=100)
+    found = look.preview(bench.spark, job, bench.kafka, rows=20, last=100)
     assert found.rows == [{"who": "a", "n": 2}]
     assert found.schemas == {"events": "`at` timestamp, `who` string"}
-    told = look.explain(bench.spark, job, bench.broker.bootstrap)
+    told = look.explain(bench.spark, job, bench.kafka)
     assert told["state"] == [
         "aggregation: one row for each group, for ever: no source has a watermark"
     ]
@@ -315,8 +315,8 @@ def test_preview_says_what_a_stream_refuses_and_of_how_much_it_is(bench, capfd):
     ):
         job = parse(text.replace("count(*)", asked), where)
         for how in (
-            lambda: look.preview(bench.spark, job, bench.broker.bootstrap, rows=9, last=9),  # noqa: B023
-            lambda: look.explain(bench.spark, job, bench.broker.bootstrap),  # noqa: B023
+            lambda: look.preview(bench.spark, job, bench.kafka, rows=9, last=9),  # noqa: B023
+            lambda: look.explain(bench.spark, job, bench.kafka),  # noqa: B023
         ):
             with pytest.raises(Exception, match=r"streaming|nobody") as told:
                 how()
@@ -324,6 +324,6 @@ def test_preview_says_what_a_stream_refuses_and_of_how_much_it_is(bench, capfd):
             assert said in found.problem
             assert "query" in found.remedy
     assert "{" not in capfd.readouterr().err, "Spark's JSON"
-    found = look.preview(bench.spark, parse(text, where), bench.broker.bootstrap, rows=9, last=4)
+    found = look.preview(bench.spark, parse(text, where), bench.kafka, rows=9, last=4)
     assert found.rows == [{"who": "a", "n": 4}]
     assert found.parts == {source: (4, 10)}

@@ -12,9 +12,10 @@ from console.flags.connection import connected
 from console.flags.jobs import in_folder, master_option, memory_option
 from console.flags.output import formatted
 from console.model.failure import OK
-from console.model.jobs import job_of, reached
+from console.model.jobs import job_of, reached, settings_of
 from console.model.link import Link
 from console.show.output import Row, as_json, emit, say
+from spark_local.client_settings import ClientSettings
 from spark_local.folder import Folder
 from spark_local.job import Job
 
@@ -50,8 +51,8 @@ def preview(
     from spark_local.engine import look
 
     read = job_of(folder, job)
-    with _spark(read, link, master, memory) as (spark, bootstrap):
-        found = look.preview(spark, read, bootstrap, rows=rows, last=last)
+    with _spark(read, link, master, memory) as (spark, kafka):
+        found = look.preview(spark, read, kafka, rows=rows, last=last)
     for one in read.inputs:
         if one.schema == "infer":
             say(f'{one.name}: schema = "{found.schemas[one.name]}"')
@@ -89,8 +90,8 @@ def explain(folder: Folder, link: Link, job: str, master: str, memory: str, outp
     from spark_local.engine import look
 
     read = job_of(folder, job)
-    with _spark(read, link, master, memory) as (spark, bootstrap):
-        found = look.explain(spark, read, bootstrap)
+    with _spark(read, link, master, memory) as (spark, kafka):
+        found = look.explain(spark, read, kafka)
     if output in ("json", "jsonl"):
         print(as_json(found, indent=2 if output == "json" else None))
         return OK
@@ -102,16 +103,16 @@ def explain(folder: Folder, link: Link, job: str, master: str, memory: str, outp
 
 
 @contextmanager
-def _spark(job: Job, link: Link, master: str, memory: str) -> Iterator[tuple[Any, str]]:
-    """(a Spark session for this look, the broker to ask). What Spark raises is told as of a job."""
+def _spark(job: Job, link: Link, master: str, memory: str) -> Iterator[tuple[Any, ClientSettings]]:
+    """(a Spark session for this look, how its clients connect). Raises JobError."""
     from spark_local.engine import session
     from spark_local.engine.causes import translate
 
-    bootstrap = reached(link, job.bootstrap or "")
+    kafka = reached(settings_of(link, job))
     with tempfile.TemporaryDirectory(prefix="penstock-look-") as place:
         spark = session.start(job.master or master, Path(place), memory=memory)
         try:
-            yield spark, bootstrap
+            yield spark, kafka.written(Path(place))
         except Exception as problem:
             raise translate(problem, job.name) from None
         finally:

@@ -14,7 +14,7 @@ from console.flags.jobs import in_folder, memory_option
 from console.flags.output import formatted
 from console.flags.private import private
 from console.model.failure import FAILED, OK, Failure
-from console.model.jobs import job_of, reached
+from console.model.jobs import job_of, reached, settings_of
 from console.model.link import Link
 from console.show.output import Row, emit, say
 from spark_local.board import Board
@@ -60,14 +60,14 @@ def command(
     if wished.state == RUNNING and folder.runner_pid() is not None:
         remedy = f"penstock job stop {read.name} ends it there"
         raise JobError(f"the runner runs {read.name} already", remedy)
-    reached(link, read.bootstrap or "")
+    kafka = reached(settings_of(link, read))
     chosen = master or read.master or "local[*]"
     place.path.mkdir(parents=True, exist_ok=True)
     board = Board(place, None, wished.number)
     board.describe(read, chosen)
     with tempfile.TemporaryDirectory(prefix="penstock-run-") as scratch:
         spark = session.start(chosen, Path(scratch), memory=memory)
-        thread = JobThread(spark, read, place, link.bootstrap, board)
+        thread = JobThread(spark, read, place, kafka, board)
         _until_end(thread, board)
         session.end(spark)
     progress = board.content.get("progress") or {}

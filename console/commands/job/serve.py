@@ -1,12 +1,14 @@
 """`penstock job serve`: the runner in this process."""
 
+from functools import partial
+
 import click
 
 from console.flags.connection import connected
 from console.flags.jobs import in_folder, master_option, memory_option
 from console.flags.private import private
 from console.model.failure import OK
-from console.model.jobs import check_plain
+from console.model.jobs import check_usable, settings_in_runner, settings_of
 from console.model.link import Link
 from console.show.output import say
 from spark_local.folder import Folder
@@ -30,8 +32,9 @@ def command(folder: Folder, link: Link, master: str, memory: str) -> int:
     """
     from spark_local.engine.runner import Runner
 
-    check_plain(link)
+    kafka = settings_of(link)
+    check_usable(kafka)
     folder.path.mkdir(parents=True, exist_ok=True)  # a folder that cannot be is said at once
     say(f"Jobs of {folder.path} run against {link.bootstrap}; Ctrl-C ends them in order.")
-    Runner(folder, link.bootstrap, master, memory).run()
+    Runner(folder, kafka, master, memory, partial(settings_in_runner, link)).run()
     return OK

@@ -43,8 +43,8 @@ def _of_password(command: Callable[..., Any]) -> Callable[..., Any]:
     "rights",
     multiple=True,
     metavar="WHAT",
-    help="Allow it by an ACL: write:TOPIC, read:TOPIC, group:GROUP; may be repeated. A * at the"
-    " end: all names that begin so.",
+    help=f"Allow it by ACLs: {grants.KNOWN}; may be repeated. A * at the end: all names that begin"
+    " so.",
 )
 @_of_password
 @connected
@@ -62,7 +62,8 @@ def add(
     The broker gets no password, only what is derived of it (SCRAM): it cannot be shown again. The
     properties are those of the listener that asks for a login; write them to a file that nobody
     else may read. Where ACLs are in force, --can says what the user may do; one that reads may take
-    part in groups whose names begin with its own, unless group:GROUP names others.
+    part in groups whose names begin with its own, unless group:GROUP names others. job:JOB allows
+    what a job needs beside its sources and its sink.
 
     \b
     umask 077; penstock user add loader > loader.properties
