@@ -25,7 +25,10 @@ class Owner:
     """Somebody with a transactional id."""
 
     def __init__(self, bootstrap, name):
-        known = {"bootstrap.servers": bootstrap, "transactional.id": name, "log_level": 0}
+        known = {
+            "bootstrap.servers": bootstrap, "transactional.id": name, "log_level": 0,
+            "transaction.timeout.ms": 600_000,
+        }  # fmt: skip
         self.producer = Producer(known)
         self.producer.init_transactions(LIMIT_S)
 
