@@ -3,17 +3,27 @@
 What each partition is asked, and how several answers become one, the kind of coordinator says. The
 request is kept until it is answered: a home that dies is answered for here, with an error upon
 which clients look for their coordinator again.
+
+A long request is cut into parts of few rows (`runtime/cutting.py`), and each part is asked when the
+one before is answered. So it never holds a coordinator or a ring for long. Its connection is not
+read meanwhile, so requests of one connection keep their order.
 """
 
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
+from appliance.coordinators.runtime import cutting
 from appliance.coordinators.runtime.call import Call
-from appliance.coordinators.runtime.kind import Kind, Part
+from appliance.coordinators.runtime.cutting import CutPart
+from appliance.coordinators.runtime.kind import Kind, Part, RowsOf
 from appliance.handlers.exchange import Exchange, Handler, Host
 from appliance.ring.messages import Message
 from appliance.wire import error_codes, messages
 from appliance.wire.plain import encode
+
+LONG: Final = 1 << 13
+"""Bytes of a request from which on it is cut."""
 
 
 @dataclass(slots=True)
@@ -24,13 +34,15 @@ class Coordinated:
     asked: the partitions and what each was asked; `complete` names them by their index here.
     answers: encoded, in the same order, in pieces. more: the handler's own, that asks others too.
     created: topics that control was asked to create for this request, while it waits for that.
+    cut: `asked` of a request that was cut; None: it is asked as it came.
     """
 
     count: int
-    asked: list[Part]
+    asked: Sequence[Part | CutPart]
     answers: list[list[bytes]] = field(default_factory=list)
     more: Any = None
     created: tuple[str, ...] = ()
+    cut: Sequence[CutPart] | None = None
 
 
 class Coordinate:
@@ -62,6 +74,11 @@ class Coordinate:
                 return
         topic = host.image.topics_by_name.get(self._kind.TOPIC.name)
         count = 0 if topic is None else len(topic.partitions)
+        if count and len(body) >= LONG:
+            rows = self._kind.rows(x.handler.key, x.version)
+            if rows is not None:
+                self._begin_long(host, x, body, count, rows)
+                return
         asked = self._kind.parts(x.handler.key, x.version, body, count) if count else [(0, body)]
         if count and x.handler.key == self._kind.LIST:
             asked = [part for part in asked if host.route(self._topic, part[0], by_id=False)]
@@ -77,6 +94,37 @@ class Coordinate:
         if not x.pending:
             self._finish(host, x)
 
+    # Long requests --------------------------------------------------------------------------------
+
+    def _begin_long(self, host: Host, x: Exchange, body: bytes, count: int, rows: RowsOf) -> None:
+        only = None
+        if rows.name is None:
+            ((partition, _),) = self._kind.parts(x.handler.key, x.version, body, count)
+            only = partition, body
+        asked: list[CutPart] = []
+
+        def ask_first() -> None:
+            x.state = Coordinated(count, asked, [[] for _ in asked], cut=asked)
+            host.pause(x)
+            self._ask_next(host, x, 0)
+
+        host.work(x, _cut(x, body, count, rows, only, asked), ask_first)
+
+    def _ask_next(self, host: Host, x: Exchange, index: int) -> None:
+        """Ask this part and, where it is answered at once, those behind it."""
+        state: Coordinated = x.state
+        assert state.cut is not None
+        while index < len(state.cut):
+            part = state.cut[index]
+            route = host.route(self._topic, part.partition, by_id=False)
+            if route is not None:
+                host.coordinate(x, index, route, part.body)
+                return
+            state.answers[index] = [self._unserved(host, x, state, index)]
+            index += 1
+        host.unpause(x)
+        self._finish(host, x)
+
     def complete(
         self, host: Host, x: Exchange, index: int, message: Message | None, payload: bytes
     ) -> None:
@@ -91,7 +139,11 @@ class Coordinate:
         else:
             host.hang_up(x, f"the coordinator did not answer: error {message.flags - 1}")
             return
-        if not x.pending and x.answer is None:
+        if x.pending or x.answer is not None:
+            return
+        if state.cut is not None:
+            self._ask_next(host, x, index + 1)
+        else:
             self._finish(host, x)
 
     def _unserved(self, host: Host, x: Exchange, state: Coordinated, index: int) -> bytes:
@@ -99,7 +151,7 @@ class Coordinate:
         died.
         """
         key, version = x.handler.key, x.version
-        partition, body = state.asked[index]
+        partition, body, *_ = state.asked[index]
         request = messages.decode_request(key, version, body)
         call = Call(key, version, 0, x.rights)
         values = self._kind.unserved(call, request, partition, state.count)
@@ -113,7 +165,21 @@ class Coordinate:
             host.finish(x, list(state.answers[0]))
             return
         answers = [b"".join(pieces) for pieces in state.answers]
-        host.finish(x, [self._kind.splice(x.handler.key, x.version, answers)])
+        key, version = x.handler.key, x.version
+        if state.cut is None:
+            host.finish(x, [self._kind.splice(key, version, answers)])
+        else:
+            rows = self._kind.rows(key, version)
+            assert rows is not None, "it was cut by them"
+            host.finish(x, [cutting.join(rows, key, version, state.cut, answers)])
+
+
+def _cut(
+    x: Exchange, body: bytes, count: int, rows: RowsOf, only: Part | None, asked: list[CutPart]
+) -> Generator[None, None, None]:
+    """Steps that cut a request, and add its parts to `asked`. Raises MalformedRequest."""
+    request = yield from messages.decode_in_slices(x.handler.key, x.version, body)
+    asked += yield from cutting.cut(rows, request, count, only)
 
 
 def handler(

@@ -334,6 +334,12 @@ class Host(ABC):
             pass
         then()
 
+    def pause(self, x: Exchange) -> None:  # noqa: B027 - where requests are not read there is nothing to do
+        """Reads no request behind this one from its connection until `unpause`."""
+
+    def unpause(self, x: Exchange) -> None:  # noqa: B027
+        """Undoes `pause`."""
+
     @abstractmethod
     def line(self, x: Exchange) -> Line:
         """The one of its connection."""

@@ -21,15 +21,17 @@ from appliance.ring.messages import TRUSTED_GUARD, UNVERIFIED, Message
 from appliance.wire import messages
 
 _KEY: Final = 28
-_HOME: Final = 0
-_QUESTION: Final = 1
+_QUESTION: Final = 1 << 31
+"""Its index, behind those of all parts of a request."""
 _PLAN: Final = Coordinate(GROUPS)
 
 
 @dataclass(slots=True)
 class Verifying:
-    """guard: what the home said. question: to the coordinator of the transaction."""
+    """index: of the part of the request that waits for it. guard: what the home said. question: to
+    the coordinator of the transaction."""
 
+    index: int
     guard: int
     question: Question
 
@@ -41,19 +43,19 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
         asked: Verifying = state.more
         if asked.question.hear(host, x, index, message, payload):
             (code,) = asked.question.codes.values()
-            _decide(host, x, state, code, asked.guard)
+            _decide(host, x, asked.index, code, asked.guard)
     elif message is not None and message.op == UNVERIFIED:
-        _verify(host, x, message.a)
+        _verify(host, x, index, message.a)
     else:
         _PLAN.complete(host, x, index, message, payload)
 
 
-def _verify(host: Host, x: Exchange, guard: int) -> None:
+def _verify(host: Host, x: Exchange, index: int, guard: int) -> None:
     state: Coordinated = x.state
     if x.version < ADDING_SINCE and not host.verifies:
-        _decide(host, x, state, errors.NONE, TRUSTED_GUARD)
+        _decide(host, x, index, errors.NONE, TRUSTED_GUARD)
         return
-    ((partition, body),) = state.asked
+    partition, body, *_ = state.asked[index]
     request = messages.decode_request(_KEY, x.version, body)
     question = Question(
         Producer(request.transactional_id, request.producer_id, request.producer_epoch),
@@ -62,20 +64,21 @@ def _verify(host: Host, x: Exchange, guard: int) -> None:
         abortable=x.version >= ABORTABLE_SINCE,
         patient=x.version >= ADDING_SINCE,
     )
-    state.more = Verifying(guard, question)
+    state.more = Verifying(index, guard, question)
     question.ask(host, x, _QUESTION)
 
 
-def _decide(host: Host, x: Exchange, state: Coordinated, code: int, guard: int) -> None:
+def _decide(host: Host, x: Exchange, index: int, code: int, guard: int) -> None:
     """Now the home knows enough."""
     if code == errors.NETWORK_EXCEPTION:  # nobody looks for a coordinator anew because of that
         code = errors.COORDINATOR_LOAD_IN_PROGRESS
-    ((partition, body),) = state.asked
+    state: Coordinated = x.state
+    partition, body, *_ = state.asked[index]
     route = host.route(OFFSETS_TOPIC.encode(), partition, by_id=False)
     if route is None:
-        _PLAN.complete(host, x, _HOME, None, b"")
+        _PLAN.complete(host, x, index, None, b"")
     else:
-        host.coordinate_within(x, _HOME, route, body, code, guard)
+        host.coordinate_within(x, index, route, body, code, guard)
 
 
 HANDLER: Final = Handler(_KEY, "TxnOffsetCommit", 0, 5, _PLAN.begin, complete, in_order=True)

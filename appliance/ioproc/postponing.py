@@ -20,7 +20,7 @@ SHARE: Final = 8 << 20
 """Bytes that the batches of one request open to before its next ones are postponed."""
 TURN: Final = 64 << 20
 """Bytes that all batches of a turn open to before the next ones are: as many as one batch may."""
-PAYLOAD: Final = 16 << 10
+PAYLOAD: Final = 8 << 10
 """Bytes of requests for coordinators that are decided in a turn before the next ones are
 postponed: some hundred rows."""
 

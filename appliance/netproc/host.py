@@ -312,6 +312,12 @@ class NetprocHost(Host):
         assert self.on_work is not None, "the server says who does it"
         self.on_work(x, steps, then)
 
+    def pause(self, x: Exchange) -> None:
+        x.connection.kept += 1
+
+    def unpause(self, x: Exchange) -> None:
+        x.connection.kept -= 1
+
     def line(self, x: Exchange) -> Line:
         connection: Connection = x.connection
         if connection.line is None:

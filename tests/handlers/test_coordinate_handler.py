@@ -7,6 +7,7 @@ from fake_host import FakeHost
 from appliance.base import errors
 from appliance.base.errors import MalformedRequest
 from appliance.base.ids import OFFSETS_TOPIC
+from appliance.coordinators.runtime import cutting
 from appliance.coordinators.runtime.kind import partition_of
 from appliance.coordinators.runtime.routing import first_text, second_text
 from appliance.handlers import registry
@@ -37,6 +38,7 @@ class Host(FakeHost):
     def __init__(self, partitions=PARTITIONS):
         super().__init__()
         self.sent = []
+        self.paused = []
         if partitions:
             self.image.apply(0, kraft.TopicRecord(name=OFFSETS_TOPIC, topic_id=b"o" * 16))
         for index in range(partitions):
@@ -52,6 +54,12 @@ class Host(FakeHost):
     def coordinate(self, x, index, route, body):
         x.pending[index] = route.home
         self.sent.append((index, route.partition, body))
+
+    def pause(self, x):
+        self.paused.append(True)
+
+    def unpause(self, x):
+        self.paused.append(False)
 
     def hang_up(self, x, why):
         self.closed = True
@@ -149,3 +157,37 @@ def test_bytes_that_name_no_group(version, body):
     for other in (body, before + body):
         with pytest.raises(MalformedRequest):
             second_text(28, within, other)
+
+
+def test_parts_of_a_long_request_are_asked_one_after_the_other():
+    """And those of a home that dies meanwhile are answered for."""
+    host, count = Host(), 1000
+    paused = host.paused = []
+    rows = [{"partition_index": at, "committed_offset": 1, "committed_metadata": None}
+            for at in range(count)]  # fmt: skip
+    topics = [{"name": "t", "partitions": rows}]
+    fields = {"group_id": "g", "generation_id_or_member_epoch": 1, "member_id": "m"}
+    x = host.start(HANDLERS[8], 9, {**fields, "group_instance_id": None, "topics": topics})
+    assert paused == [True]
+    asked = []
+    while host.answer is None:
+        ((index, partition, body),) = host.sent
+        host.sent.clear()
+        assert partition == partition_of("g", PARTITIONS)
+        (topic,) = messages.decode_request(8, 9, body).topics
+        told = [{"partition_index": one.partition_index, "error_code": 0}
+                for one in topic.partitions]  # fmt: skip
+        asked += [one["partition_index"] for one in told]
+        values = {"throttle_time": 0, "topics": [{"name": "t", "partitions": told}]}
+        if index == 1:
+            host.lose(x, index)
+        else:
+            host.answered(x, index, [messages.encode_response(response(8, 9, values))])
+    assert paused == [True, False]
+    assert asked == list(range(count))
+    (topic,) = host.answer.topics
+    assert [one.partition_index for one in topic.partitions] == asked
+    codes = [int(one.error_code) for one in topic.partitions]
+    lost = [at for at, code in enumerate(codes) if code == errors.NOT_COORDINATOR]
+    assert lost == list(range(cutting.ROWS, 2 * cutting.ROWS))
+    assert set(codes) == {errors.NONE, errors.NOT_COORDINATOR}

@@ -5,6 +5,7 @@ from test_coordinate_handler import HANDLERS, PARTITIONS, Host
 
 from appliance.base import errors
 from appliance.base.ids import OFFSETS_TOPIC
+from appliance.coordinators.runtime import cutting
 from appliance.coordinators.runtime.kind import partition_of
 from appliance.handlers.exchange import Route
 from appliance.handlers.verifying import KEY as ADD
@@ -51,11 +52,11 @@ class Within(Host):
     def commit(self, version):
         return self.start(HANDLERS[28], version, fields_of(version))
 
-    def unverified(self, x):
-        x.pending.pop(0)
+    def unverified(self, x, index=0):
+        x.pending.pop(index)
         code = errors.INVALID_TXN_STATE
         message = Message(UNVERIFIED, code + 1, 0, 0, GUARD, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-        x.handler.complete(self, x, 0, message, b"")
+        x.handler.complete(self, x, index, message, b"")
 
     def judged(self, x, code):
         """What the coordinator of the transaction says."""
@@ -133,10 +134,35 @@ def test_whoever_dies_is_told_as_something_to_try_again():
     host = Within()
     x = host.commit(5)
     host.unverified(x)
-    host.lose(x, 1)
+    ((index, _),) = host.questions
+    host.lose(x, index)
     assert host.again[0][3] == errors.COORDINATOR_LOAD_IN_PROGRESS
     host.lose(x, 0)
     assert host.code() == errors.NOT_COORDINATOR
     x = host.commit(5)
     host.lose(x, 0)
     assert host.code() == errors.NOT_COORDINATOR
+
+
+def test_each_part_of_a_long_request_is_decided_within_the_transaction():
+    host, rows = Within(), 2 * cutting.ROWS
+    fields = fields_of(5)
+    topic = fields["topics"][0]
+    partitions = [{**topic["partitions"][0], "partition_index": index} for index in range(rows)]
+    x = host.start(HANDLERS[28], 5, {**fields, "topics": [{**topic, "partitions": partitions}]})
+    for part in range(2):
+        assert [index for index, *_ in host.sent] == [part], "one after the other"
+        host.sent.clear()
+        host.unverified(x, part)
+        host.judged(x, errors.NONE)
+        host.questions.clear()
+        ((index, _, body, code, guard),) = host.again
+        host.again.clear()
+        assert (index, code, guard) == (part, errors.NONE, GUARD)
+        (asked,) = messages.decode_request(28, 5, body).topics
+        told = [{"partition_index": one.partition_index, "error_code": 0}
+                for one in asked.partitions]  # fmt: skip
+        values = {"throttle_time": 0, "topics": [{"name": "t", "partitions": told}]}
+        host.answered(x, part, [messages.encode_response(response(28, 5, values))])
+    (answered,) = host.answer.topics
+    assert [one.partition_index for one in answered.partitions] == list(range(rows))

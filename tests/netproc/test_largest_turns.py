@@ -1,4 +1,5 @@
-"""No turn of a network process takes a whole long request: it is planned and answered in steps.
+"""No turn of a network or I/O process takes a whole long request: it is planned, decided and
+answered in steps.
 
 Counted are calls of Python functions in each turn, of the largest requests that a limit of elements
 allows: a clock would tell of the machine.
@@ -21,10 +22,14 @@ TURNS = 2000
 APIS = {
     "ListOffsets": 2,
     "Metadata": 3,
+    "OffsetCommit": 8,
     "FindCoordinator": 10,
+    "LeaveGroup": 13,
+    "DescribeGroups": 15,
     "DeleteRecords": 21,
     "OffsetForLeaderEpoch": 23,
     "WriteTxnMarkers": 27,
+    "TxnOffsetCommit": 28,
     "AlterReplicaLogDirs": 34,
     "DescribeProducers": 61,
     "DescribeTopicPartitions": 75,
@@ -55,7 +60,7 @@ def world(tmp_path, monkeypatch):
 
 
 def most_calls(world, client, shape):
-    """In one turn of the network process, until this is answered."""
+    """In one turn of the network process or the I/O process, until this is answered."""
     client.sock.setblocking(True)
     client.send_body(shape.key, shape.version, shape.body)
     client.sock.setblocking(False)
@@ -68,7 +73,9 @@ def most_calls(world, client, shape):
             world.now_ns += 1_000_000
             world.server.turn(world.now_ns)
         most = max(most, found[0])
-        world.io_turn()
+        with counting() as found:
+            world.io_turn()
+        most = max(most, found[0])
         world.control_turn()
         if client.answer() is not None:
             return most

@@ -1,7 +1,5 @@
 """Long requests take several turns, while others are served; what a client repeats costs once."""
 
-import dataclasses
-
 import pytest
 
 from appliance.base import errors
@@ -147,26 +145,27 @@ def test_more_bytes_than_are_taken_close_the_connection(tmp_path):
     world.close()
 
 
-def test_requests_that_their_handler_splits_at_once_begin_one_in_a_turn(world):
-    handlers, begun = world.server._handlers[0], []
-    handler = handlers[GROUPS]
-
-    def begin(host, x, **named):
-        begun.append(x)
-        handler.begin(host, x, **named)
-
-    handlers[GROUPS] = dataclasses.replace(handler, begin=begin)
+def test_requests_for_coordinators_are_cut_one_after_the_other(world):
+    """Their parts are asked one at a time, so that rings have room for others."""
+    world.io_process()
     clients = [world.client(f"c{number}") for number in range(4)]
     for client in clients:
         groups = [f"g-{number:06}" for number in range(MANY)]
         client.send(GROUPS, 5, groups=groups, include_authorized_operations=False)
-    counts = []
-    for _ in range(8):
+        client.send(VERSIONS, 0)
+    under_way, turns = [], 0
+    left = {client: [] for client in clients}
+    while any(len(found) < 2 for found in left.values()):
         world.turn()
-        counts.append(len(begun))
-    steps = [after - before for before, after in zip([0, *counts], counts, strict=False)]
-    assert max(steps) == 1
-    assert len({id(x) for x in begun}) == 4
-    for connection in list(world.server.shared.open.values()):
-        connection.close()
+        under_way.append(sum(len(x.pending) for x in world.server.exchanges.living.values()))
+        world.io_turn()
+        for client, found in left.items():
+            if (answer := client.answer()) is not None:
+                found.append(answer)
+        turns += 1
+        assert turns < TURNS
+    assert max(under_way) == len(clients), "each has one part under way, or waits"
+    for (number, answer), (later, _) in left.values():
+        assert (number, later) == (0, 1)
+        assert sorted(one.group_id for one in answer.groups) == groups
     world.end()

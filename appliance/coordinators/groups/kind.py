@@ -11,7 +11,7 @@ from appliance.coordinators.groups.settings import Settings
 from appliance.coordinators.groups.shard import GroupShard
 from appliance.coordinators.groups.transactional_offsets import ADDING_SINCE
 from appliance.coordinators.runtime.call import Call
-from appliance.coordinators.runtime.kind import Kind, Lent, Part, Place
+from appliance.coordinators.runtime.kind import Kind, Lent, Part, Place, RowsOf
 from appliance.coordinators.runtime.shard import Values
 from appliance.metadata.image import MetadataImage
 
@@ -53,6 +53,9 @@ class GroupsKind(Kind):
     ) -> GroupShard:
         typed = settings.from_config(config, place.partitions)
         return GroupShard(place.partition, typed, image, lent.new_id, lent.believed, lent.time)
+
+    def rows(self, key: int, version: int) -> RowsOf | None:
+        return routing.rows(key, version)
 
     def parts(self, key: int, version: int, body: bytes, partitions: int) -> list[Part]:
         return routing.parts(key, version, body, partitions)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from appliance.base.errors import MalformedRequest
 from appliance.coordinators.runtime import routing
-from appliance.coordinators.runtime.kind import Part, partition_of
+from appliance.coordinators.runtime.kind import Part, RowsOf, partition_of
 from appliance.coordinators.runtime.routing import first_text, second_text
 from appliance.wire import messages
 from appliance.wire.fields import UNREADABLE
@@ -43,7 +43,35 @@ ALWAYS_SEVERAL: Final = frozenset(
 )
 GROUPS_SINCE: Final = 8
 """OffsetFetch: several groups."""
+MEMBERS_SINCE: Final = 3
+"""LeaveGroup: several members."""
+THROTTLED_COMMIT_SINCE: Final = 3
+"""OffsetCommit: the answer has a throttle time."""
 _NO_THROTTLE_IN_0: Final = (DESCRIBE_GROUPS, LIST_GROUPS)
+
+
+_HEAD: Final = 4
+"""Bytes of the throttle time."""
+_CODE: Final = 2
+_OFFSETS: Final = ("topics", "partitions")
+
+
+def rows(key: int, version: int) -> RowsOf | None:
+    """Where a request has rows that may be decided in parts."""
+    if key in _SEVERAL:
+        head = 0 if version == 0 and key in _NO_THROTTLE_IN_0 else _HEAD
+        return RowsOf((_SEVERAL[key],), _group, head)
+    if key == OFFSET_FETCH and version >= GROUPS_SINCE:
+        return RowsOf(("groups",), _group, _HEAD)
+    if key == OFFSET_COMMIT:
+        return RowsOf(_OFFSETS, None, _HEAD if version >= THROTTLED_COMMIT_SINCE else 0)
+    if key == TXN_OFFSET_COMMIT:
+        return RowsOf(_OFFSETS, None, _HEAD)
+    if key == OFFSET_DELETE:
+        return RowsOf(_OFFSETS, None, _CODE + _HEAD, 0)
+    if key == LEAVE_GROUP and version >= MEMBERS_SINCE:
+        return RowsOf(("members",), None, _HEAD + _CODE, _HEAD)
+    return None
 
 
 def parts(key: int, version: int, body: bytes, partitions: int) -> list[Part]:

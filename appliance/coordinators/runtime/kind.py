@@ -22,6 +22,20 @@ Part = tuple[int, bytes]
 """A partition, and the encoded body of what it is asked."""
 
 
+class RowsOf(NamedTuple):
+    """Where a request of one API has rows that are independent of each other (`cutting.py`).
+
+    path: the fields of its arrays from the outside in; the elements of the last one are the rows.
+    name: the coordinated thing that an outer element belongs to; None: the request names one for
+    all rows. head: bytes of an answer before its list. code_at: where an error code for the whole
+    answer is in the head, -1: it has none."""
+
+    path: tuple[str, ...]
+    name: Callable[[Any], str] | None
+    head: int
+    code_at: int = -1
+
+
 class Place(NamedTuple):
     """One partition of the topic. partitions: how many the topic has. epoch: in which it is led."""
 
@@ -68,6 +82,10 @@ class Kind(ABC):
         lent: Lent,
     ) -> Shard[Any]:
         """The shard of a partition of the topic, for the leader epoch that it is led in now."""
+
+    def rows(self, key: int, version: int) -> RowsOf | None:
+        """Where a request has rows that may be decided in parts; None: it is decided as a whole."""
+        return None
 
     @abstractmethod
     def parts(self, key: int, version: int, body: bytes, partitions: int) -> list[Part]:

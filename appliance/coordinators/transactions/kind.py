@@ -8,7 +8,7 @@ from appliance.config.broker import BrokerConfig
 from appliance.config.internal_topics import TRANSACTIONS as TOPIC
 from appliance.config.internal_topics import InternalTopic
 from appliance.coordinators.runtime.call import Call
-from appliance.coordinators.runtime.kind import Kind, Lent, Part, Place
+from appliance.coordinators.runtime.kind import Kind, Lent, Part, Place, RowsOf
 from appliance.coordinators.runtime.shard import Values
 from appliance.coordinators.transactions import routing, settings
 from appliance.coordinators.transactions.settings import Settings
@@ -50,6 +50,9 @@ class TransactionsKind(Kind):
             lent.believed,
             lent.time,
         )
+
+    def rows(self, key: int, version: int) -> RowsOf | None:
+        return routing.rows(key, version)
 
     def parts(self, key: int, version: int, body: bytes, partitions: int) -> list[Part]:
         return routing.parts(key, version, body, partitions)

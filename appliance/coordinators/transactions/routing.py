@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from appliance.coordinators.runtime import routing
-from appliance.coordinators.runtime.kind import Part, partition_of
+from appliance.coordinators.runtime.kind import Part, RowsOf, partition_of
 from appliance.coordinators.runtime.routing import first_text
 from appliance.coordinators.transactions.partitions import OF_BROKERS
 from appliance.wire import messages
@@ -24,6 +24,15 @@ LIST: Final = 66
 
 _CODE_AT: Final = 4  # behind the throttle time
 _CODE_END: Final = _CODE_AT + 2
+
+
+def rows(key: int, version: int) -> RowsOf | None:
+    """Where a request has rows that may be decided in parts."""
+    if key == DESCRIBE:
+        return RowsOf(("transactional_ids",), _id, _CODE_AT)
+    if key == ADD_PARTITIONS and version >= OF_BROKERS:
+        return RowsOf(("transactions",), _id, _CODE_END, _CODE_AT)
+    return None
 
 
 def parts(key: int, version: int, body: bytes, partitions: int) -> list[Part]:
