@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from struct import unpack_from
 
+from appliance.config.open_listeners import ALLOW, SETTING, is_loopback
 from benchmarks import kafka, procstat, requests
 from benchmarks.compare.systems import HEAP, System
 from benchmarks.peer import Wire, WrongAnswer
@@ -87,6 +88,7 @@ def properties(place: Place, nodes: tuple[Place, ...]) -> dict[str, str]:
         "controller.quorum.voters": ",".join(voters),
         "default.replication.factor": kept,
         "min.insync.replicas": least,
+        **({} if is_loopback(place.host) else {SETTING: ALLOW}),
         "offsets.topic.replication.factor": kept,
         "transaction.state.log.replication.factor": kept,
         "transaction.state.log.min.isr": least,

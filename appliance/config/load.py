@@ -9,6 +9,7 @@ from appliance.config import (
     acl_checks,
     cluster_checks,
     logins,
+    open_listeners,
     otlp,
     roles,
     several_listeners,
@@ -153,11 +154,16 @@ def _metrics(config: BrokerConfig) -> Said:
     yield from ()
 
 
+def _listeners(config: BrokerConfig) -> Said:
+    yield from several_listeners.check(config)
+    yield from open_listeners.check(config)
+
+
 _CHECKS: Final[dict[str, Callable[[BrokerConfig], Said]]] = {
     "process.roles": roles.check,
     "inter.broker.listener.name": roles.check_inter_broker,
     "security.inter.broker.protocol": tls_checks.check_protocol_between,
-    "listeners": several_listeners.check,
+    "listeners": _listeners,
     "sasl.enabled.mechanisms": logins.check,
     "controller.quorum.voters": cluster_checks.voters,
     "log.dirs": _folders,

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from appliance.config.broker import BrokerConfig, Entry
 from appliance.config.broker_settings import BROKER
-from appliance.config.kept_listeners import KEYS
+from appliance.config.kept_listeners import LISTENERS
 from appliance.config.listener_settings import declared, is_tls
 from appliance.config.logins import concerns_logins
 from appliance.config.setting import READ_ONLY, shown
@@ -51,7 +51,7 @@ class Changed(NamedTuple):
 def changes_at_once(key: str) -> bool:
     """True if a new value of this setting needs no restart."""
     setting = declared(key)
-    if key in KEYS:
+    if key == LISTENERS:
         return False
     if key in EXPORTERS or is_tls(key) or concerns_logins(key):
         return True

@@ -10,10 +10,11 @@ from typing import Final
 
 from appliance.base.disk import Disk
 from appliance.base.errors import ConfigError, DiskFull
-from appliance.config import kept_listeners
+from appliance.config import kept_listeners, open_listeners
 from appliance.config.broker import BrokerConfig
 from appliance.control.tls_validation import ListenerTlsCheck
 from appliance.metadata.changes import Change, ConfigChanged
+from appliance.metadata.effective import broker_config
 from appliance.metadata.image import BROKER, MetadataImage
 from appliance.shell import binding
 from appliance.shell.log import ERROR, NOTICE, Log
@@ -51,6 +52,7 @@ class Doors:
             return
         try:
             kept_listeners.check(self._config, self._kept, wanted)
+            list(open_listeners.check(broker_config(image, self._config)))
             kept_listeners.write(self._disk, self._folder, wanted)
         except (ConfigError, DiskFull) as problem:
             self._log.event(ERROR, "listeners-refused", cause=str(problem), action=_REMEDY)

@@ -11,7 +11,7 @@ from typing import Final
 
 from appliance.base import errors
 from appliance.base.errors import ConfigError, PeerError
-from appliance.config import kept_listeners, logins
+from appliance.config import kept_listeners, logins, open_listeners
 from appliance.config.broker import BrokerConfig
 from appliance.config.listener_settings import is_tls, split
 from appliance.config.setting import LIST, shown
@@ -300,8 +300,8 @@ def _check_listeners(situation: Situation, resource: Resource, new: Mapping[str,
 def _check_shown(
     situation: Situation, resource: Resource, new: Mapping[str, str], touched: Collection[str]
 ) -> None:
-    """Checks logins, and loads certificates, before either is promised. Another node looks
-    itself."""
+    """Checks logins and authentication, and loads certificates, before either is promised. Another
+    node looks itself."""
     if resource.name != str(situation.node_id):
         return
     shown = [key for key in touched if is_tls(key) or key in kept_listeners.KEYS]
@@ -314,6 +314,7 @@ def _check_shown(
     try:
         if asks:
             list(logins.check(config))
+        list(open_listeners.check(config))
         if shown:
             situation.showing(config, only)
     except ConfigError as cause:

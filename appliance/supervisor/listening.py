@@ -11,8 +11,10 @@ import socket
 from collections.abc import Sequence
 from typing import Final
 
+from appliance.base.errors import ConfigError
+from appliance.config import open_listeners
 from appliance.config.broker import BrokerConfig
-from appliance.config.listeners import in_url
+from appliance.config.listeners import Endpoint, in_url
 from appliance.shell import binding
 from appliance.supervisor.activation import Passed, Wanted, match
 from appliance.supervisor.layout import CannotStart, Layout
@@ -59,6 +61,28 @@ class Listeners:
         finally:
             for given in passed:
                 given.sock.close()
+
+    @classmethod
+    def checked(cls, config: object, layout: Layout, passed: Sequence[Passed]) -> "Listeners":
+        """Binds what nobody has passed. Raises AddressInUse; ConfigError where what was passed does
+        not fit, or a passed socket is open to other hosts without authentication."""
+        made = cls(layout, passed)
+        if isinstance(config, BrokerConfig):
+            known = {
+                one.name for one in open_listeners.find_open(config)
+            }  # and checked as settings
+            bound = [
+                Endpoint(name, *sock.getsockname()[:2])
+                for mine in made.of
+                for name, sock in zip(layout.names, mine, strict=False)
+                if name not in known
+            ]
+            try:
+                list(open_listeners.check(config, dict.fromkeys(bound)))
+            except ConfigError:
+                made.close()
+                raise
+        return made
 
     def _open(self, family: int, address: str, port: int) -> int:
         """A port of ours may be taken at more addresses."""

@@ -28,6 +28,7 @@ def with_kept(config: object, data_dir: str, log: Log) -> object:
     if not isinstance(config, BrokerConfig):
         return config
     kept = kept_listeners.over(config, kept_listeners.read(OsDisk(), data_dir), socket.getfqdn)
+    kept_listeners.check_open(config, kept)
     if missing := kept_listeners.left_out(config, kept):
         log.event(
             WARNING,

@@ -34,6 +34,8 @@ BEGUN: Final = "restarting"
 """Event: the end begins; the next that is heard is of the successor."""
 CHECK_LIMIT_S: Final = 60.0
 _SAID_BYTES: Final = 4096
+_ERROR: Final = "penstock: "
+"""The beginning of an error of a command, which may have several lines."""
 OWN_PORTS: Final = "PENSTOCK_OWN_PORTS"
 """Environment of a check: the ports of who makes way, which will be free for the successor."""
 _GUESTS: Final = "PENSTOCK_GUESTS"
@@ -170,7 +172,9 @@ def _last_words(check: subprocess.Popen[bytes]) -> str:
     assert check.stderr is not None
     os.set_blocking(check.stderr.fileno(), False)
     lines = (check.stderr.read() or b"")[-_SAID_BYTES:].decode(errors="replace").splitlines()
-    return "; ".join(line.strip() for line in lines[-2:] if line.strip())
+    errors = [number for number, line in enumerate(lines) if line.startswith(_ERROR)]
+    said = lines[errors[-1] :] if errors else lines[-2:]
+    return "; ".join(line.strip() for line in said if line.strip())
 
 
 def _own_environment() -> dict[str, str]:

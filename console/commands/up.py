@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from appliance.base.errors import ConfigError, StorageFailed
+from appliance.config import open_listeners
 from appliance.config.broker import BrokerConfig
 from appliance.config.listeners import LOOPBACK, parse_endpoint
 from appliance.config.load import load
@@ -117,11 +118,12 @@ def command(
     """Start an appliance in this terminal; Ctrl-C shuts it down cleanly.
 
     The first start formats an empty data folder. Only this host can connect unless --listen or the
-    setting "listeners" names another address.
+    setting "listeners" names another address; other hosts need a login or a certificate there
+    (penstock secure init), or penstock.listeners.without.authentication=allow.
 
     \b
     penstock up
-    penstock up --data /srv/events --listen 0.0.0.0:9092
+    penstock up --data /srv/events --listen localhost:9192
     penstock up --config server.properties -o log.retention.hours=24
     penstock up --join a.example.org:9092
     penstock up --config server.properties --cluster-id ID --initial-controllers 1@a:9093:DIR,…
@@ -364,7 +366,9 @@ def _read(
         raise ConfigError(f"{config} cannot be read: {problem.strerror}") from None
     except UnicodeDecodeError:
         raise ConfigError(f"{config} is not a text file in UTF-8") from None
-    broker, warnings = load(text, overrides, file_name=name)
+    # Those of the file are not opened where --listen names others.
+    allowed = {open_listeners.SETTING: open_listeners.ALLOW} if listen else {}
+    broker, warnings = load(text, overrides | allowed, file_name=name)
     if listen or "listeners" not in broker.set_names():
         overrides |= listeners(listen or (f"localhost:{DEFAULT_PORT}",), broker)
         broker, warnings = load(text, overrides, file_name=name)

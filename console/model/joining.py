@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from appliance.config.invitations import TOKEN
+from appliance.config.open_listeners import ALLOWED
 from console.model import features
 from console.model.failure import Failure, usage
 from console.model.invitations import VALID_S, invited, new_token
@@ -56,7 +57,7 @@ def invite(link: Link, listen: str | None = None, valid_s: float = VALID_S) -> I
         port = max(one.port for one in told) + 1
         line += f" --data penstock-data-{number} --listen {in_url(told[0].host)}:{port}"
     else:
-        line += f" --listen :{told[0].port}"
+        line += f" --listen :{told[0].port} -o {ALLOWED}"
     return Invitation(line, here, upgraded, opened)
 
 
@@ -69,7 +70,7 @@ def line_in_place(link: Link, found: Nodes, number: int, *, invited: bool) -> st
     at = parse_endpoint("address", found.brokers[number].address)
     if at.host in LOOPBACK:
         return f"{line} --data penstock-data-{number} --listen {in_url(at.host)}:{at.port}"
-    return f"{line} --listen :{at.port}"
+    return f"{line} --listen :{at.port} -o {ALLOWED}"
 
 
 def _line(found: Nodes, number: int, token: str | None) -> str:

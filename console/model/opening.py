@@ -7,6 +7,7 @@ Kafka's own request (IncrementalAlterConfigs of the broker's `listeners`); what 
 import time
 from typing import Any, Final
 
+from appliance.config.open_listeners import ALLOWED
 from console.model.configs import BROKER, SET, values_of
 from console.model.failure import Failure, usage
 from console.model.link import Link
@@ -45,6 +46,12 @@ def let_others_in(link: Link, found: Nodes, listen: str | None) -> str:
     resource = {"resource_type": BROKER, "resource_name": str(number), "configs": [change]}
     answer = ask(link, *_ALTER, {"resources": [resource], "validate_only": False})
     for one in answer.responses:
+        if ALLOWED in (one.error_message or ""):
+            raise Failure(
+                f"node {number}: {one.error_message}",
+                f"penstock config set broker/{number} {ALLOWED}, then ask again",
+                name="INVALID_REQUEST",
+            )
         check(int(one.error_code), one.error_message, f"listeners of node {number}")
     _wait(link, number, epoch)
     return after

@@ -3,11 +3,13 @@ runs there.
 """
 
 import os
+import socket
 from collections.abc import Sequence
 
 from appliance.base.clock import clock_here
 from appliance.base.errors import ConfigError, StorageFailed
 from appliance.base.os_disk import OsDisk
+from appliance.config import kept_listeners
 from appliance.config.broker import BrokerConfig
 from appliance.config.rereading import METRICS_LISTENER
 from appliance.metadata.identity import META_PROPERTIES
@@ -31,6 +33,7 @@ def check(folders: Sequence[str], broker: BrokerConfig, cluster_id: str) -> str:
     if not os.access(first, os.W_OK | os.X_OK):
         raise Failure(f"{first} is not to be written", "start it as the user that owns it")
     try:
+        _look_at_listeners(first, broker)
         _look(first, broker, cluster_id)
     except ConfigError as problem:
         raise usage(str(problem)) from None
@@ -60,6 +63,13 @@ def _look_at_certificates(broker: BrokerConfig) -> None:
         check_certificates(broker, clock_here())
     except ConfigError as problem:
         raise usage(str(problem)) from None
+
+
+def _look_at_listeners(folder: str, broker: BrokerConfig) -> None:
+    """Checks the listeners that were opened while the appliance served. Raises ConfigError,
+    StorageFailed."""
+    kept = kept_listeners.read(OsDisk(), folder)
+    kept_listeners.check_open(broker, kept_listeners.over(broker, kept, socket.getfqdn))
 
 
 def _look(folder: str, broker: BrokerConfig, cluster_id: str) -> None:

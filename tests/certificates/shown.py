@@ -5,9 +5,9 @@ import json
 import ssl
 
 from appliance.certificates.holder import Certificates
-from appliance.config.load import load
 from appliance.shell.log import Log
 from tests.certificates.authority import authority
+from tests.config.loading import load
 
 NOW_MS = 1_800_000_000_000
 """In the year 2027: certificates of tests are good from 2026 on."""

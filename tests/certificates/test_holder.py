@@ -313,7 +313,7 @@ def test_where_nothing_speaks_tls_nothing_of_it_is_brought_in():
 import sys
 from appliance.base.clock import OsClock
 from appliance.certificates.holder import Certificates
-from appliance.config.load import load
+from tests.config.loading import load
 from appliance.control.tls_validation import ListenerTlsCheck
 from appliance.shell.log import Log
 from appliance.supervisor import tls_validation

@@ -12,20 +12,22 @@ from appliance.base.errors import ConfigError
 from appliance.base.os_disk import OsDisk
 from appliance.config import kept_listeners
 from appliance.config.broker import BrokerConfig
-from appliance.config.load import load
+from appliance.config.open_listeners import ALLOW, COMMANDS, SETTING
 from appliance.observer.door import Observer
 from appliance.ring.process_table import NETPROC, Peer
 from console.model.failure import Failure
 from console.model.opening import listeners
 from tests.cluster.test_one_becomes_three import WHICH, Invited
+from tests.config.loading import load
 from tests.differential.link import CLOSED, Link
 
 ALTER, DESCRIBE, BROKER = 44, 32, 4
 
 
-def alter(node, text, kind=0):
-    change = {"name": "listeners", "config_operation": kind, "value": text}
-    resource = {"resource_type": BROKER, "resource_name": "1", "configs": [change]}
+def alter(node, text, kind=0, allow=False):
+    changes = [{"name": "listeners", "config_operation": kind, "value": text}]
+    changes += [{"name": SETTING, "config_operation": 0, "value": ALLOW}] if allow else []
+    resource = {"resource_type": BROKER, "resource_name": "1", "configs": changes}
     (answer,) = node.ask(ALTER, 1, {"resources": [resource], "validate_only": False}, 1)[
         "responses"
     ]
@@ -56,7 +58,9 @@ def test_listeners_are_opened_while_it_serves(tmp_path):
         code, why = alter(nodes, more)
         assert code == "INVALID_REQUEST" and "stands for no protocol" in why
         wide = f"PLAINTEXT://:{port},CONTROLLER://:{port + 1}"
-        assert alter(nodes, wide)[0] in ("NONE", "none")
+        code, why = alter(nodes, wide)
+        assert code == "INVALID_REQUEST" and all(one in why for one in (*COMMANDS, SETTING))
+        assert alter(nodes, wide, allow=True)[0] in ("NONE", "none")
         nodes.wait(lambda: answers("127.0.0.2", port + 1), "controllers are heard")
         assert answers("127.0.0.2", port), "the same port at every address"
         assert held.ask(*WHICH) is not CLOSED, "who was connected is"

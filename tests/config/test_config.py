@@ -15,11 +15,11 @@ from appliance.config.broker import BrokerConfig
 from appliance.config.broker_settings import BROKER
 from appliance.config.effective import log_config, topic_value
 from appliance.config.listeners import Endpoint, parse_endpoint
-from appliance.config.load import examine, load
 from appliance.config.log_config import LogConfig
 from appliance.config.properties import parse_properties
 from appliance.config.setting import TYPE_NAMES, shown
 from appliance.config.topic_settings import BROKER_SYNONYM, TOPIC
+from tests.config.loading import examine, load
 
 STOCK = """
 # a combined node, as Apache Kafka 4 ships it

@@ -4,9 +4,9 @@ import pytest
 
 from appliance.authentication.jaas import PLAIN_MODULE, SCRAM_MODULE
 from appliance.base.errors import ConfigError
-from appliance.config.load import examine, load
 from appliance.config.logins import of_listener
 from appliance.config.rereading import changes_at_once, compare
+from tests.config.loading import examine, load
 
 LISTENERS = {"listeners": "PLAINTEXT://:0,SASL_PLAINTEXT://:1"}
 OWN = "listener.name.sasl_plaintext."

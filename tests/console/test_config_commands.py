@@ -102,6 +102,7 @@ def test_everything_that_is_wrong_with_a_file_is_told_at_once_with_its_line(run,
     told = {(row["line"], row["level"]): row["message"] for row in found}
     *lines, of_no_line = [row["line"] for row in found]
     assert lines == sorted(lines) and of_no_line is None
+    assert "penstock secure init" in told[3, "error"]
     assert "com.example.Authorizer is not served" in told[7, "error"]
     assert "Invalid value soon" in told[10, "error"]
     assert "ADDRESS:NUMBER" in told[11, "error"]
@@ -127,6 +128,7 @@ def test_a_file_that_leaves_open_who_votes_first_is_good_with_a_note(run, tmp_pa
     named.write_text(
         "process.roles=broker,controller\nnode.id=1\ncontroller.listener.names=CONTROLLER\n"
         "listeners=PLAINTEXT://:9092,CONTROLLER://:9093\n"
+        "penstock.listeners.without.authentication=allow\n"
         "default.replication.factor=3\nmin.insync.replicas=2\n"
         "controller.quorum.bootstrap.servers=a:9093,b:9093,c:9093\n"
     )

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from appliance.config.listeners import in_url
+from appliance.config.open_listeners import ALLOWED
 from appliance.shell.binding import resolve
 from benchmarks.kafka import free_port
 from console.model.failure import Failure
@@ -233,12 +234,12 @@ def test_systemd_listens_where_the_settings_say(service, home):
 
 def test_a_listener_everywhere_is_one_socket_for_both_kinds_of_addresses():
     there = of_host(None, None)
-    text = socket_unit(shipped(SOCKET), there, "listeners=PLAINTEXT://:9092\n")
+    text = socket_unit(shipped(SOCKET), there, f"listeners=PLAINTEXT://:9092\n{ALLOWED}\n")
     (address,), (only,) = listens(text)
     _, host = resolve("", 9092)
     assert (address, only) == (f"{in_url(host)}:9092", "both")
     assert text.startswith(MARK) and "edit penstock.socket" in text
-    wrong = "listeners=PLAINTEXT://:9092,SIX://[::]:9093\nadvertised.listeners=SIX://h:9093\n"
+    wrong = f"listeners=PLAINTEXT://:9092,SIX://[::]:9093\n{ALLOWED}\n"
     with pytest.raises(Failure):
         socket_unit(shipped(SOCKET), there, wrong)
 

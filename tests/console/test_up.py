@@ -261,8 +261,8 @@ def test_one_that_cannot_start_says_why(fresh_appliance):
 
 def test_localhost_is_both_loopback_addresses_and_each_listener_has_a_name(monkeypatch):
     from appliance.config.broker import BrokerConfig
-    from appliance.config.load import load
     from console.model import listening as module
+    from tests.config.loading import load
 
     monkeypatch.setattr(module, "_has_ipv6_loopback", lambda: True)
     found = module.listeners(("localhost:9092", "[::]:9093"), BrokerConfig())

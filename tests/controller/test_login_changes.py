@@ -16,7 +16,7 @@ MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 @pytest.fixture
 def node():
     return Cluster(
-        listeners="PLAINTEXT://:9092,INSIDE://:9093",
+        listeners="PLAINTEXT://localhost:9092,INSIDE://:9093",
         listener_security_protocol_map="PLAINTEXT:PLAINTEXT,INSIDE:SASL_PLAINTEXT",
         sasl_enabled_mechanisms="SCRAM-SHA-512",
     )

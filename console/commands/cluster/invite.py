@@ -32,7 +32,8 @@ def command(link: Link, listen: str | None, valid_s: float) -> int:
     A single appliance becomes a cluster this way without interruption: it opens a controller
     listener at the port after that of its clients. The command contains a token that admits one
     node, once; from the first invitation on, joining needs a token. Run this command on the host of
-    a node.
+    a node. Other hosts are served without authentication, which the node must allow by its setting
+    penstock.listeners.without.authentication.
 
     \b
     penstock cluster invite
