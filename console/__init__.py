@@ -5,9 +5,12 @@ remedy, and into an exit code. Commands and their libraries are imported when th
 that `penstock --help` and `penstock up` load only what they need.
 """
 
+import gc
+import importlib
 import os
 import sys
 import time
+from types import ModuleType
 from typing import Final, NoReturn, cast
 
 SUCCEEDS: Final = "PENSTOCK_SUCCEEDS_AT"
@@ -15,6 +18,18 @@ SUCCEEDS: Final = "PENSTOCK_SUCCEEDS_AT"
 its own: when it began, in seconds of the monotonic clock."""
 BEGAN_S: Final = float(os.environ.pop(SUCCEEDS, 0)) or time.monotonic() - time.process_time()
 """About when this process began, on the monotonic clock: what the interpreter took is in it."""
+
+
+def import_module(name: str, package: str | None = None) -> ModuleType:
+    """As importlib's, without collections of garbage: what modules make stays, and looking through
+    it takes a fifth of the time of a large import."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return importlib.import_module(name, package)
+    finally:
+        if collects:
+            gc.enable()
 
 
 def main() -> NoReturn:

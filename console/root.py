@@ -4,13 +4,13 @@ command lives. A command's module is imported when it is called or asked for its
 `run` is the only place that exits: it maps failures to exit codes and prints cause and hint.
 """
 
-import importlib
 import os
 import sys
 from typing import Any, Final, NoReturn
 
 import click
 
+from console import import_module
 from console.model.failure import INTERRUPTED, OK, PIPE_GONE, USAGE, Failure, usage
 from console.streams import OutputFailed, ReaderGone, escaped_in_json, flush, hush, is_unicode
 from console.tied import watch_parent
@@ -122,7 +122,7 @@ class LazyGroup(click.Group):
         if known is None:
             return None
         module, _, called = known[0].partition(":")
-        found = importlib.import_module(f".{module}", self._package)
+        found = import_module(f".{module}", self._package)
         command = getattr(found, called or "command")
         assert isinstance(command, click.Command)
         return command

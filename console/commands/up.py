@@ -3,7 +3,6 @@
 Everything the children use is imported here, before the first fork, so that they share its memory.
 """
 
-import importlib
 import os
 import socket
 import sys
@@ -23,7 +22,7 @@ from appliance.config.listeners import LOOPBACK, parse_endpoint
 from appliance.config.load import load
 from appliance.shell.log import INFO, Log
 from appliance.shell.version import current
-from console import BEGAN_S, SUCCEEDS, tied
+from console import BEGAN_S, SUCCEEDS, import_module, tied
 from console.called import anew, typed
 from console.flags.private import private
 from console.model.data_folder import DEFAULT_DATA, KEPT
@@ -294,7 +293,7 @@ def _preload() -> None:
     if absent:
         sys.modules["hypothesis"] = None  # type: ignore[assignment]
     for kind in ("netproc", "ioproc", "control"):
-        importlib.import_module(f"appliance.{kind}.main")
+        import_module(f"appliance.{kind}.main")
     if absent:
         del sys.modules["hypothesis"]
 
