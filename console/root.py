@@ -63,6 +63,7 @@ _GROUPS: Final[dict[str, Table]] = {
         "user": ("user", "Manage the users that log in with SASL."),
         "secure": ("secure", "Create certificates and encrypt the listeners."),
         "event": ("event", "List and follow the appliance's own events."),
+        "audit": ("audit", "Show logins, denials and changes, and who did them."),
         "stats": ("stats", "Show request rates, latencies and errors."),
         "metrics": ("metrics", "Show the metrics, alert rules and dashboard for Prometheus."),
     },

@@ -51,6 +51,7 @@ class Seats:
             "pushes": self.memory.pushes,
             "rereading": Rereading(self.memory.settings, self.config),
             "events": self.memory.events,
+            "security": self.memory.tables.security,
             "arenas": self.memory.arenas,
             "doorbell": self.bells[peer],
             "doorbells": {other: bell for other, bell in self.bells.items() if other != peer},

@@ -156,6 +156,8 @@ _OWN = (
     Setting("penstock.topic.auto.create.max.per.minute", INT, 500, "Topics that one client (a principal at an address) may have created in a minute by naming them, with auto.create.topics.enable. It hears UNKNOWN_TOPIC_OR_PARTITION, and asks again; CreateTopics has no such limit.", low=1, mode=CLUSTER_WIDE),
     Setting("penstock.topic.deleted.auto.create.delay.ms", LONG, 600_000, "Time for which consumers that still ask for a deleted topic do not create it again, in ms. Producers, connections made after the deletion and CreateTopics create it at once.", low=0, mode=CLUSTER_WIDE),
     Setting("penstock.log.format", STRING, "text", "Format of the event log: text (for people; logfmt for the journal), or json, one object per line.", choices=("text", "json")),
+    Setting("penstock.audit.file.max.bytes", LONG, 16_777_216, "Size from which the audit file is put aside and a new one begun, in bytes.", low=65_536),
+    Setting("penstock.audit.files", INT, 8, "Number of audit files that are kept, the one that is written included.", low=1, high=1000),
     Setting("penstock.metrics.listener", STRING, None, "HOST:PORT of the HTTP server for /metrics, /livez and /readyz, without a login; port 0 takes a free port. Not set: no server."),
     Setting("penstock.metrics.partitions.max", INT, 2000, "Number of partitions with metrics of their own; above it, metrics are sums over a topic's partitions.", low=0),
     Setting("penstock.metrics.topics.max", INT, 2000, "Number of topics with metrics; above it, those with the most bytes.", low=0),

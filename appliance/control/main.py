@@ -6,8 +6,10 @@ import select
 from functools import partial
 
 from appliance.base.clock import OsClock, clock_here
+from appliance.base.disk import Disk
 from appliance.base.os_disk import OsDisk
 from appliance.base.reserve import ReservedDisk
+from appliance.control.auditing import FILES, MAX_BYTES, AuditFile, Auditor
 from appliance.control.keeping import Keeper
 from appliance.control.metadata_quorum import MetadataQuorum
 from appliance.control.shell import Control
@@ -15,6 +17,7 @@ from appliance.control.startup import start
 from appliance.shell.denials import tell_denials
 from appliance.shell.flusher import Flusher
 from appliance.shell.links import Links
+from appliance.shell.log import Log
 from appliance.shell.loop import Loop
 from appliance.shell.seat import ANEW, Seat
 
@@ -34,10 +37,19 @@ def run(seat: Seat) -> int:
     one = Flusher(1)  # of the history: nothing waits for it
     loop.register(one.fd, select.EPOLLIN, one)
     control.keeper = Keeper(seat, disk, OsClock(), partial(_name, started.quorum), one, log)
+    control.auditor = _auditor(seat, disk, loop, log)
     control.open_for_business()
     loop.run(control)
     control.close()
     return ANEW if control.doors.anew and not seat.processes.drain else 0
+
+
+def _auditor(seat: Seat, disk: Disk, loop: Loop, log: Log) -> Auditor:
+    config = seat.config
+    opened = partial(AuditFile, disk, seat.data_dir, config.int(MAX_BYTES), config.int(FILES))
+    one = Flusher(1)
+    loop.register(one.fd, select.EPOLLIN, one)
+    return Auditor(seat.security, opened, OsClock(), one, log)
 
 
 def _name(quorum: MetadataQuorum, topic_id: bytes) -> str:

@@ -32,6 +32,7 @@ from appliance.control.broker.forwarding import (
     creation_code,
 )
 from appliance.control.broker.forwarding import enveloped as in_envelope
+from appliance.control.changed_things import audited
 from appliance.control.probing import Probing
 from appliance.control.waiting import FULL, LOST, UNDONE, Decision
 from appliance.controller.decision import NO_LIMIT, Permit, Record
@@ -43,6 +44,7 @@ from appliance.handlers.electing import Probed
 from appliance.metadata.image_state import TOPIC
 from appliance.ring.counters import ErrorCounts
 from appliance.ring.messages import Message
+from appliance.shell.audit import Trail
 from appliance.wire import error_codes
 from appliance.wire import kraft_records as kraft
 from appliance.wire.build import response
@@ -80,9 +82,10 @@ class Requests:
     """append: stages and replays records. report: logs an event with its fields. blocked_ms: for
     how long a name must not be created just because a consumer goes on asking for it. full: what to
     say when append raised DiskFull: then nothing of the records is there. counts: of the errors
-    that are answered. become: for requests that come in an envelope."""
+    that are answered. become: for requests that come in an envelope. trail: of the audit."""
 
-    __slots__ = ("_append", "_become", "_blocked_ms", "_counts", "_creations", "_full", "_report")
+    __slots__ = ("_append", "_become", "_blocked_ms", "_counts", "_creations", "_full", "_report",
+                 "_trail")  # fmt: skip
 
     def __init__(
         self,
@@ -93,8 +96,10 @@ class Requests:
         counts: ErrorCounts,
         become: Become,
         clock: Clock,
+        trail: Trail | None = None,
     ) -> None:
         self._append = append
+        self._trail = trail
         self._become = become
         self._creations = AutoCreations(clock)
         self._full = full
@@ -136,14 +141,21 @@ class Requests:
             return Decision(*refuse(LOST), refuse)
         if answer.records:
             try:
-                self._append(answer.records)
+                self._change(api, answer.records, context)
             except DiskFull:
                 return Decision(*refuse(FULL), refuse)
-            if not api.controllers:
-                what = _named(answer.records)
-                self._report(CHANGED, {"request": api.name, **what, **_who(context)})
         self._count(key, version, answer.values)
         return Decision(errors.NONE, encoded, refuse, answer.at_once)
+
+    def _change(self, api: Api, records: list[Record], context: AdminContext) -> None:
+        """Append records of a request, and tell what they change. Raises DiskFull."""
+        if api.controllers:
+            self._append(records)
+            return
+        told = audited(self._trail, api.name, records, context)
+        self._append(records)
+        told()
+        self._report(CHANGED, {"request": api.name, **_named(records), **_who(context)})
 
     def _first(
         self, api: Api, version: int, body: bytes, request: Any, context: AdminContext
@@ -360,12 +372,14 @@ class Requests:
         except PeerError as error:
             return error.code
         if result.code == errors.NONE:
+            told = audited(self._trail, "Metadata", records, context)
             try:
                 self._append(records)
             except DiskFull:
                 return errors.LEADER_NOT_AVAILABLE
             declared = DECLARED.get(topic.name)
             if declared is None:
+                told()
                 self._report(AUTO_CREATED, {"topic": topic.name, **_who(context)})
             else:
                 self._say_fewer(topic, declared, context)

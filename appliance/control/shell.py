@@ -16,6 +16,7 @@ from appliance.authorization.rights import Callers, Rights
 from appliance.base.errors import UNKNOWN_SERVER_ERROR, DiskFull, StorageFailed
 from appliance.control import quorum_wire
 from appliance.control.asked import read
+from appliance.control.auditing import Auditor
 from appliance.control.barrier import ControlBarrier
 from appliance.control.broker.addresses import Addresses, own_controllers
 from appliance.control.broker.asking import Asker, Asking, others
@@ -83,6 +84,7 @@ class Control:
     ) -> None:
         """watcher: the loop, for connections to other nodes."""
         self.keeper: Keeper | None = None  # of the history
+        self.auditor: Auditor | None = None
         self._seat, self._links, self._log = seat, links, log
         self._clock = started.clock
         self._disk = started.disk
@@ -105,6 +107,7 @@ class Control:
             seat.errors,
             lambda *who: self._deciding.become(*who),
             started.clock,
+            log.trail,
         )
         own = own_controllers(seat.config, self._identity.node_id)
         self._driver = QuorumDriver(
@@ -339,6 +342,8 @@ class Control:
         )
         if self.keeper is not None:
             bar.bugs.guard("history", partial(self.keeper.turn, now_ns))
+        if self.auditor is not None:
+            bar.bugs.guard("audit", partial(self.auditor.run_turn, now_ns))
         now_ms, quorum, driver = self._clock.wall_ms(), self._quorum, self._driver
         if drain := seat.processes.drain:
             driver.leave()
@@ -458,8 +463,9 @@ class Control:
     def close(self) -> None:
         """The orderly end: the log is synced, nobody asks any more."""
         self._quorum.log.close()
-        if self.keeper is not None:
-            self._barrier.bugs.guard("history", self.keeper.close)
+        for name, keeps in (("history", self.keeper), ("audit", self.auditor)):
+            if keeps is not None:
+                self._barrier.bugs.guard(name, keeps.close)
 
     def _append(self, records: list[Record]) -> None:
         """Raises DiskFull and NotController: none of it is there then."""

@@ -322,6 +322,10 @@ class Host(ABC):
         """Answer with this alone behind its length, without a header (SaslHandshake version 0)."""
         raise AssertionError("nobody logs in here")
 
+    def audit_change(self, x: Exchange, things: list[dict[str, str]]) -> None:
+        """The request has changed these things (`shell/audit.py`)."""
+        return
+
     @abstractmethod
     def hold(self, x: Exchange, index: int) -> None:
         """`index` is pending until its handler takes it out of `x.pending`."""

@@ -36,7 +36,9 @@ def begin(host: Host, x: Exchange) -> None:
     gather.start(
         host,
         x,
-        Gathering(topics, flat, DELETE_RECORDS, needs.DELETE_RECORDS, failed, answered, "name"),
+        Gathering(
+            topics, flat, DELETE_RECORDS, needs.DELETE_RECORDS, failed, answered, "name", _reply
+        ),
     )
 
 
@@ -46,6 +48,22 @@ def failed(asked: Asked, code: int) -> Values:
 
 def answered(asked: Asked, message: Message) -> Values:
     return {"partition_index": asked.partition, "low_watermark": message.a, "error_code": 0}
+
+
+def _reply(host: Host, x: Exchange, values: Values, count: int) -> None:
+    """The answer; what was deleted is told to the audit."""
+    deleted = [
+        {
+            "type": "records", "name": f"{topic['name']}-{row['partition_index']}",
+            "action": "delete", "before": str(row["low_watermark"]),
+        }
+        for topic in values["topics"]
+        for row in topic["partitions"]
+        if not row["error_code"]
+    ]  # fmt: skip
+    if deleted:
+        host.audit_change(x, deleted)
+    gather.reply_in_turns(host, x, values, count)
 
 
 HANDLER = Handler(21, "DeleteRecords", 0, 2, begin, gather.complete, gather.expire, slices=True)

@@ -341,6 +341,7 @@ class Connection:
         except (OSError, ValueError) as problem:
             if not isinstance(problem, BrokenPipeError):  # it went, and said nothing of why
                 self.complain("handshake-failed", str(problem))
+                self._shared.audit_handshake(self.listener, self.address, why=str(problem))
             self.close()
             return
         self.moved_ns = self._shared.now_ns
@@ -358,6 +359,7 @@ class Connection:
         if shown is not None and self.session is None:
             assert shared.sealing is not None, "a certificate where no TLS is spoken"
             self.principal = shared.sealing.principal(shared.listeners[self.listener], shown)
+            shared.audit_handshake(self.listener, self.address, self.principal)
         return True
 
     def _go_on(self) -> None:

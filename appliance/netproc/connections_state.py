@@ -5,6 +5,7 @@ those that wait for something. C is the connection, which imports this.
 from collections.abc import Sequence
 from typing import Generic, TypeVar
 
+from appliance.base.caller import Principal
 from appliance.config.broker import BrokerConfig
 from appliance.netproc.admission import Admission
 from appliance.netproc.limits import ConnectionLimits
@@ -80,6 +81,15 @@ class ConnectionsState(Generic[C]):
         if session is None or session.known or self.doorkeeper is None:
             return self.frame_limit
         return min(self.frame_limit, self.doorkeeper.longest(session))
+
+    def audit_handshake(
+        self, listener: int, address: str, who: Principal | None = None, why: str = ""
+    ) -> None:
+        """A login by certificate, or a handshake that failed because of `why`."""
+        if (trail := self.log.trail) is not None:
+            principal = "" if who is None else f"{who.type}:{who.name}"
+            where = (listener, self.listeners[listener])
+            trail.note_login(where, "SSL", principal, address, "", why=why)
 
     def leave_line(self, connection: C) -> None:
         """It waits for memory no more."""

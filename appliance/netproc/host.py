@@ -304,6 +304,10 @@ class NetprocHost(Host):
         self.hold(x, index)
         self._exchanges.wake(x, index, self.now_ns + delay_ns)
 
+    def audit_change(self, x: Exchange, things: list[dict[str, str]]) -> None:
+        if (trail := self._shared.log.trail) is not None:
+            trail.note_change(x.handler.name, things, 0, x.rights.caller)
+
     def hold(self, x: Exchange, index: int) -> None:
         self._token(x, index)
         x.pending[index] = NOBODY_HOME

@@ -226,11 +226,13 @@ class LoginDesk(Doorkeeper):
         rules = self._of(session.listener)
         assert rules is not None, "a session where nobody logs in"
         if rules.users is not None:
+            session.claimed = claim.user if claim.user in rules.users else ""
             if not plain.is_known(rules.users, claim.user, claim.password):
                 raise LoginRefused(plain.NOT_VALID)
             claim.check_acts_as()
             return self._proved(session, claim.user, x)
         scram, credential, exists = self._any_of(claim.user)
+        session.claimed = claim.user if exists else ""
 
         def then(same: bool) -> None:
             if x.number == NO_NUMBER:
@@ -259,6 +261,7 @@ class LoginDesk(Doorkeeper):
         if server is None:
             first = parse_first(message)
             kept = self._credential(first.user, scram)
+            session.claimed = first.user if kept is not None else ""
             credential = kept or self._stand_in(first.user, scram)
             nonce = secrets.token_urlsafe(24)
             session.server = server = ScramServer(scram, first, credential, kept is not None, nonce)
@@ -291,6 +294,7 @@ class LoginDesk(Doorkeeper):
         return Login(SASL_AUTHENTICATION_FAILED, text)
 
     def _let_in(self, connection: Connection, session: LoginSession, login: Login) -> None:
+        self._audit(connection, session, login.principal)
         session.stage = KNOWN
         session.again = False
         session.server = None
@@ -342,7 +346,22 @@ class LoginDesk(Doorkeeper):
     def _now_ns(self) -> int:
         return max(self._shared.now_ns, self._shared.loop.woke_ns)
 
+    def _audit(
+        self, connection: Connection, session: LoginSession, user: str, why: str = ""
+    ) -> None:
+        if (trail := self._log.trail) is not None:
+            trail.note_login(
+                (session.listener, self._names[session.listener]),
+                session.mechanism or "none",
+                f"User:{user}" if user else "",
+                connection.address,
+                (connection.client_id or b"").decode(errors="replace"),
+                again=session.again,
+                why=why,
+            )
+
     def _tell(self, connection: Connection, session: LoginSession, why: str) -> None:
+        self._audit(connection, session, session.claimed, why)
         self._log.event_from(
             NOTICE, "login-failed", connection.address,
             listener=self._names[session.listener], mechanism=session.mechanism or "none", why=why,

@@ -25,20 +25,21 @@ DEADLINE_NS: Final = 10_000_000_000
 class LoginSession:
     """stage: one of the above. listener: its number. deadline_ns: until when it must be known.
     mechanism: that it chose. raw: its messages come without Kafka's headers (SaslHandshake 0).
-    server: the mechanism's side of ours, between two messages.
-    expires_ns: when it must have logged in again, 0: never. again: it logs in again, and must stay
-    who it is; unlike: by another mechanism. began_ns: when it did so last."""
+    server: the mechanism's side of ours, between two messages. claimed: the name of the user that
+    the client gave, "" where there is none: a mistyped password would be told else. expires_ns:
+    when it must have logged in again, 0: never. again: it logs in again, and must stay who it is;
+    unlike: by another mechanism. began_ns: when it did so last."""
 
     __slots__ = (
-        "again", "began_ns", "deadline_ns", "expires_ns", "listener", "mechanism", "raw", "server",
-        "stage", "unlike",
+        "again", "began_ns", "claimed", "deadline_ns", "expires_ns", "listener", "mechanism",
+        "raw", "server", "stage", "unlike",
     )  # fmt: skip
 
     def __init__(self, listener: int, now_ns: int) -> None:
         self.stage = FIRST
         self.listener = listener
         self.deadline_ns = now_ns + DEADLINE_NS
-        self.mechanism = ""
+        self.mechanism = self.claimed = ""
         self.raw = self.again = self.unlike = False
         self.server: Any = None
         self.expires_ns = self.began_ns = 0

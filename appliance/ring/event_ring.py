@@ -100,24 +100,25 @@ class Found(NamedTuple):
 class EventReader:
     """Reads along one ring from where it begins to look."""
 
-    __slots__ = ("_at", "_bytes", "_number", "_words")
+    __slots__ = ("_bytes", "_words", "number", "position")
 
-    def __init__(self, memory: memoryview) -> None:
+    def __init__(self, memory: memoryview, position: int = 0, number: int = 0) -> None:
+        """position, number: of an earlier reader, which this one goes on for."""
         self._words = memory[: _WORDS * 8].cast("q")
         self._bytes = memory[_WORDS * 8 : _WORDS * 8 + RING]
-        self._at = 0
-        self._number = 0
+        self.position = position
+        self.number = number
 
     def look(self) -> tuple[list[Noted], int]:
         """(events since the last look, at first all that are there; how many were missed in between
         because they were overwritten)."""
-        found = _entries(self._words, self._bytes, self._at)
-        self._at = found.end
+        found = _entries(self._words, self._bytes, self.position)
+        self.position = found.end
         missed = 0
         for one in found.events:
-            if self._number and one.number > self._number:
-                missed += one.number - self._number - 1
-            self._number = one.number
+            if self.number and one.number > self.number:
+                missed += one.number - self.number - 1
+            self.number = one.number
         return found.events, missed
 
 

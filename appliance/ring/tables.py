@@ -15,6 +15,7 @@ from appliance.ring.partition_table import PartitionTable
 from appliance.ring.process_table import ProcessTable
 from appliance.ring.push_table import PushTable
 from appliance.ring.quota_table import QuotaTable
+from appliance.ring.security_table import SecurityTable
 
 PAGE: Final = 4096
 """Every table begins on a page of its own, the first one behind the head."""
@@ -23,7 +24,7 @@ SEGMENT: Final = "penstock-tables-"
 """How the name of the shared memory begins that holds the tables."""
 
 _MAGIC: Final = int.from_bytes(b"penstock", "little")
-FORMAT: Final = 16
+FORMAT: Final = 17
 """Raise it with every change of a table's columns: an older reader refuses then. A test holds it
 against what they were (`tests/ring/test_tables.py`)."""
 _HEAD: Final = 8  # words: magic, format, pid, start, and the shape
@@ -64,6 +65,7 @@ class Tables:
         "processes",
         "pushes",
         "quotas",
+        "security",
         "shape",
     )
 
@@ -85,6 +87,7 @@ class Tables:
         self.lags = LagTable(cut[5], ioprocs)
         self.events = EventTable(cut[6], ioprocs=ioprocs, netprocs=netprocs)
         self.pushes = PushTable(cut[7], netprocs)
+        self.security = SecurityTable(cut[8], ioprocs=ioprocs, netprocs=netprocs)
 
     @staticmethod
     def bytes_needed(shape: Shape) -> int:
@@ -110,6 +113,7 @@ def _sizes(shape: Shape) -> list[int]:
         LagTable.bytes_needed(ioprocs),
         EventTable.bytes_needed(ioprocs, netprocs),
         PushTable.bytes_needed(netprocs),
+        SecurityTable.bytes_needed(ioprocs, netprocs),
     )
     return [-(-size // PAGE) * PAGE for size in sizes]
 

@@ -12,6 +12,7 @@ from appliance.authorization.authorizer import Authorizer
 from appliance.authorization.operations import CLUSTER
 from appliance.authorization.standard import Denial, StandardAuthorizer
 from appliance.authorization.words import KINDS, OPERATIONS, word
+from appliance.ring.security_table import ACCESS_DENIED
 from appliance.shell.log import NOTICE, Log
 
 MOST: Final = 16
@@ -32,6 +33,7 @@ class DenialLog:
 
     def tell_denial(self, denial: Denial) -> None:
         """One event, or one more that is left out."""
+        self._audit(denial)
         now_ns = self._monotonic_ns()
         if now_ns - self._since_ns >= _EVERY_NS:
             self._since_ns = now_ns
@@ -50,6 +52,17 @@ class DenialLog:
         if self._left_out:
             fields["lines_left_out"], self._left_out = self._left_out, 0
         self._log.event(NOTICE, "access-denied", **fields)
+
+    def _audit(self, denial: Denial) -> None:
+        trail = self._log.trail
+        if trail is None:
+            return
+        trail.region.count_denial(denial.operation, denial.kind)
+        trail.write_entry(
+            ACCESS_DENIED, denial, principal=denial.principal, address=denial.address,
+            operation=word(denial.operation, OPERATIONS), resource=word(denial.kind, KINDS),
+            name=denial.name,
+        )  # fmt: skip
 
 
 def tell_denials(authorizer: Authorizer, log: Log) -> None:

@@ -27,6 +27,7 @@ from typing import Final
 
 from appliance.ring.event_ring import EventWriter
 from appliance.ring.log_levels import DEBUG, TRACE, USUAL, LogLevels, logger_of, writes
+from appliance.shell.audit import Trail
 
 ERROR: Final = 3
 WARNING: Final = 4
@@ -64,7 +65,7 @@ class Log:
     """The log of one process. Priorities are syslog's: 3 error, 4 warning, 5 notice, 6 info."""
 
     __slots__ = ("_early", "_fd", "_journal", "_levels", "_lock", "_logger", "_process", "_ring",
-                 "_seen", "json")  # fmt: skip
+                 "_seen", "json", "trail")  # fmt: skip
 
     def __init__(
         self,
@@ -75,12 +76,15 @@ class Log:
         ring: EventWriter | None = None,
         levels: LogLevels | None = None,
         json: bool = False,
+        trail: Trail | None = None,
     ) -> None:
-        """levels: that are looked at before each line. json: how lines are written."""
+        """levels: that are looked at before each line. json: how lines are written. trail: of the
+        process's audit."""
         self._process = process
         self._logger = logger_of(process)
         self._levels = levels
         self.json = json
+        self.trail = trail
         self._fd = fd
         self._journal = is_journal(fd) if journal is None else journal
         self._ring = ring

@@ -21,6 +21,8 @@ from appliance.ring.partition_table import PartitionTable
 from appliance.ring.process_table import Peer, ProcessTable
 from appliance.ring.push_table import PushTable
 from appliance.ring.quota_table import QuotaTable
+from appliance.ring.security_table import SecurityTable
+from appliance.shell.audit import Trail
 from appliance.shell.handing import Guest
 from appliance.shell.log import Log
 from appliance.shell.rereading import Rereading
@@ -75,6 +77,8 @@ class Seat:
     """What clients push of their metrics: each netproc writes its own region."""
     events: EventTable
     """What each process says of itself: `log` writes there."""
+    security: SecurityTable
+    """Logins, denials and changes: every process in its own region."""
     rereading: Rereading
     """Tells when the settings file was read again."""
     arenas: Sequence[memoryview]
@@ -121,7 +125,8 @@ class Seat:
         """The log of this process: made once, by whoever runs it."""
         name = str(self.me)
         levels = self.processes.log_levels
-        return Log(name, ring=self.events.writer(name), levels=levels, json=self.log_json)
+        ring, trail = self.events.writer(name), Trail(self.security.regions[name])
+        return Log(name, ring=ring, levels=levels, json=self.log_json, trail=trail)
 
     @property
     def me(self) -> Peer:

@@ -149,8 +149,7 @@ class Supervisor:
         self._memory = memory
         self._log = log
         self._run_id = new_uuid(os.urandom)
-        self._clean = False
-        self._ready = False
+        self._clean = self._ready = False
         self._wishes = Wishes()
         flags = os.EFD_NONBLOCK | os.EFD_CLOEXEC
         self._doorbell = os.eventfd(0, flags)
@@ -462,6 +461,7 @@ class Supervisor:
             lags=memory.lags,
             pushes=memory.pushes,
             events=memory.events,
+            security=memory.tables.security,
             authorizer=guarding.authorizer_of(self._config),
         )
 

@@ -18,6 +18,8 @@ DENIAL = Denial("User:anna", "10.0.0.1", READ, TOPIC, "orders")
 
 
 class Lines:
+    trail = None
+
     def __init__(self):
         self.told = []
 

@@ -9,6 +9,7 @@ SAMPLES = {
     "help": "topic create",
     "status": "--data {data}",
     "top": "--data {data} -n 1 --interval 0.1",
+    "audit": "--data {data}",
     "connections": "--data {data} --over 0.1",
     "topic list": "",
     "topic describe": "{topic}",

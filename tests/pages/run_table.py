@@ -44,6 +44,7 @@ HERE = {
             "/srv/restored": "{home}/restored",
         },
     ),
+    ("docs/audit.md", "penstock audit"): Typed(),
     ("docs/console.md", "penstock console "): Typed(
         given={"kafka.example.org:9092": "{address}"},
         screens={

@@ -58,6 +58,7 @@ def test_in_no_log_and_no_command_line(own):
     "words",
     [
         ("event", "list", "--data", "{data}", "-o", "json"),
+        ("audit", "--data", "{data}", "-n", "10000", "-o", "json"),
         ("client", "list", "--data", "{data}", "--over", "0.1", "-o", "json"),
         ("config", "list", "-o", "json"),
         ("config", "list", "--broker", "1", "-o", "json"),

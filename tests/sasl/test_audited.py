@@ -1,0 +1,88 @@
+"""Who logged in, who failed and who changed what is in the audit file of a running appliance."""
+
+import json
+import time
+
+import pytest
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.broker_process import KAFKA
+from tests.console_process import typing
+from tests.sasl.logged import USERS
+from tests.sasl.talk import Talk
+
+pytestmark = pytest.mark.skipif(KAFKA, reason="what an appliance writes")
+
+
+def until(found):
+    """What is found at last."""
+    end = time.monotonic() + 30
+    while not (told := found()):
+        assert time.monotonic() < end, "it never comes"
+        time.sleep(0.05)
+    return told
+
+
+@pytest.fixture(scope="module")
+def audit(broker):
+    run = typing(broker.bootstrap)
+
+    def entries(*words):
+        done = run("audit", "--data", str(broker.data), "-n", "100000", "-o", "json", *words)
+        return json.loads(done.stdout)
+
+    return entries
+
+
+def test_logins_and_failures(broker, audit):
+    with broker.wire("STATIC") as wire:
+        assert Talk(wire).plain("alice", USERS["alice"])[0] == 0
+    for user in ("alice", "mistyped-password"):
+        with broker.wire("STATIC") as wire:
+            assert Talk(wire).plain(user, "wrong")[0] == 58
+    with broker.wire("ONLY") as wire:
+        assert Talk(wire).scram("SCRAM-SHA-512", "bob", "wrong")[0] == 58
+    with broker.wire("ONLY") as wire:
+        assert Talk(wire).handshake("PLAIN")[0] == 33
+    found = until(lambda: len(audit("--event", "login-failed")) >= 4 and audit())
+    mine = [one for one in found if one["event"].startswith("login")]
+    said = {(one["event"], one.get("principal"), one["mechanism"], one["listener"]) for one in mine}
+    assert said >= {
+        ("login", "User:alice", "PLAIN", "STATIC"),
+        ("login-failed", "User:alice", "PLAIN", "STATIC"),
+        ("login-failed", None, "PLAIN", "STATIC"),
+        ("login-failed", "User:bob", "SCRAM-SHA-512", "ONLY"),
+        ("login-failed", None, "none", "ONLY"),
+    }
+    assert all(one["address"] == "127.0.0.1" for one in mine)
+    assert "mistyped-password" not in json.dumps(found)
+
+
+def test_changes_with_who_made_them(broker, audit):
+    admin = AdminClient({
+        "bootstrap.servers": broker.at("STATIC"), "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN", "sasl.username": "alice", "sasl.password": USERS["alice"],
+        "client.id": "auditor",
+    })  # fmt: skip
+    admin.create_topics([NewTopic("audited", 2, 1)])["audited"].result(30)
+    [done] = admin.delete_records([TopicPartition("audited", 1, 0)]).values()
+    done.result(30)
+    with pytest.raises(KafkaException):
+        admin.create_topics([NewTopic("audited", 1, 1)])["audited"].result(30)
+    admin.delete_topics(["audited"])["audited"].result(30)
+
+    def mine():
+        found = audit("--who", "auditor", "--event", "changed")
+        return len(found) >= 3 and found
+
+    made, records, deleted = until(mine)
+    who = {"principal": "User:alice", "address": "127.0.0.1", "listener": "STATIC"}
+    for one in (made, records, deleted):
+        assert one | who == one
+    topic = {"type": "topic", "name": "audited"}
+    assert made["request"] == "CreateTopics" and made["changes"][0] == topic | {"action": "create"}
+    assert records["changes"] == [
+        {"type": "records", "name": "audited-1", "action": "delete", "before": "0"}
+    ]
+    assert deleted["changes"] == [topic | {"action": "delete"}]
