@@ -102,6 +102,11 @@ _REQUESTS: Final = (
     Family("penstock_request_sent_bytes_total", COUNTER, ("api",), "Bytes of answers, frames and all."),
     Family("penstock_request_duration_seconds", HISTOGRAM, ("api",), "From the moment a loop saw the request's bytes to the turn that sends its answer; fetches that wait for records included. Bounds are powers of two of a microsecond, which are exact; the sum is within 1.6 %."),
     Family("penstock_request_duration_quantile_seconds", GAUGE, ("api", "quantile"), "The same over the last minute, as quantiles (0.50, 0.99, 0.999) within 1.6 %; nothing for what was not asked."),
+    Family("penstock_logins_total", COUNTER, ("listener", "mechanism"), "Clients that logged in, by SASL mechanism; SSL: with a certificate."),
+    Family("penstock_login_failures_total", COUNTER, ("listener", "mechanism"), "Failed logins; SSL: failed TLS handshakes. penstock audit names who, from where and why."),
+    Family("penstock_reauthentications_total", COUNTER, ("listener", "mechanism"), "Re-authentications (KIP-368)."),
+    Family("penstock_reauthentication_failures_total", COUNTER, ("listener", "mechanism"), "Failed re-authentications."),
+    Family("penstock_denials_total", COUNTER, ("operation", "resource"), "Requests or parts of them that the authorizer denied, by operation and kind of resource, in Kafka's words."),
     Family("penstock_produce_errors_total", COUNTER, _NONE, "penstock_request_errors_total of Produce, all errors."),
     Family("penstock_fetch_errors_total", COUNTER, _NONE, "penstock_request_errors_total of Fetch, all errors."),
 )  # fmt: skip

@@ -18,6 +18,14 @@ _NONE: Final = ()
 NUMBERED: Final = ("Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "Dead")
 """States that have a count of their own in Kafka; those of the consumer protocol have none there."""
 
+_LOGINS: Final = (
+    ("successful_authentication", "logins"),
+    ("failed_authentication", "login_failures"),
+    ("successful_reauthentication", "reauthentications"),
+    ("failed_reauthentication", "reauthentication_failures"),
+)
+"""Kafka's name and ours."""
+
 
 def _again(
     name: str, labels: tuple[str, ...], *like: str, kind: str = GAUGE, scale: float = 1.0
@@ -88,6 +96,7 @@ _JMX: Final = (
     _again("kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent", _NONE, "penstock_io_idle_ratio"),
     _again("kafka_server_socket_server_metrics_connection_count", ("listener",), "penstock_connections"),
     _again("kafka_server_socketservermetrics_connections", ("client_software_name", "client_software_version"), "penstock_client_connections"),
+    *(_again(f"kafka_server_socket_server_metrics_{name}_total", ("listener", "mechanism"), f"penstock_{ours}_total", kind=COUNTER) for name, ours in _LOGINS),
     Family("kafka_coordinator_group_groupmetadatamanager_numgroups", GAUGE, _NONE, "penstock_groups over all states."),
     *(Family(f"kafka_coordinator_group_groupmetadatamanager_numgroups{state.lower()}", GAUGE, _NONE, f"penstock_groups with the state {state}.") for state in NUMBERED),
     Family("kafka_server_produce_byte_rate", GAUGE, _CLIENT, "penstock_quota_rate of producer_byte_rate: of clients that have such a quota."),

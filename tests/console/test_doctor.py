@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from appliance.ring.security_table import LoginCount
 from console.model.doctor import gather, judge, reading, remedies
 from console.model.doctor.facts import (
     Advertised,
@@ -137,13 +138,20 @@ CASES = [
     (replace(WELL, listening=(Listening("::", 9092, True, True),)), WARNING, "advertised"),
     (advertised(problem="it is refused"), CRITICAL, "advertised"),
     (advertised(problem="it is refused", own=False), WARNING, "advertised"),
+    (replace(WELL, logins=(LoginCount("SASL", "PLAIN", 99, 100, 0, 0),)), WARNING, "logins"),
     (replace(DOWN, listening=(OTHER,)), WARNING, "port"),
     (replace(DOWN, files_limit=1024), WARNING, "open-files"),
     (replace(DOWN, host=replace(SYSTEM, shared=Space(GIB, 1 << 20))), CRITICAL, "shared-memory"),
 ]
 
 
-@pytest.mark.parametrize("facts", [WELL, DOWN, disk(space=None, mount=None, owner=None)])
+FEW_FAILURES = (LoginCount("SASL", "PLAIN", 9, 99, 0, 0), LoginCount("SASL", "SSL", 500, 400, 0, 0))
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [WELL, replace(WELL, logins=FEW_FAILURES), DOWN, disk(space=None, mount=None, owner=None)],
+)
 def test_a_host_without_fault_is_clean(facts):
     assert judge.findings(facts) == []
     assert judge.code([]) == 0

@@ -551,3 +551,21 @@ def test_a_disk_is_told_and_said_to_be_full_when_records_are_refused(tmp_path):
     assert value(found, "penstock_disk_full", folder=str(tmp_path)) == 1
     assert value(found, "penstock_disk_size_bytes", folder=str(tmp_path)) > 0
     assert value(found, "penstock_warnings") == 1
+
+
+# Logins and denials -------------------------------------------------------------------------------
+
+
+def test_logins_and_denials_are_told_by_our_names_and_kafkas(world):
+    for process, outcome in (("netproc-0", 0), ("netproc-0", 1), ("control", 1), ("netproc-0", 2)):
+        region = world.tables.security.regions[process]
+        region.count_login(0, "SASL_SSL", "SCRAM-SHA-256", outcome)
+        region.count_denial(3, 2)
+    found = world.scrape()
+    who = {"listener": "SASL_SSL", "mechanism": "SCRAM-SHA-256"}
+    names = ("successful_authentication", "failed_authentication", "successful_reauthentication",
+             "failed_reauthentication")  # fmt: skip
+    kafkas = [f"kafka_server_socket_server_metrics_{name}_total" for name in names]
+    assert [value(found, name, **who) for name in kafkas] == [1, 2, 1, 0]
+    assert value(found, "penstock_login_failures_total", **who) == 2
+    assert value(found, "penstock_denials_total", operation="READ", resource="TOPIC") == 4

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from appliance.ring.security_table import LoginCount
 from console.model.certificates import Shown
 
 
@@ -145,6 +146,8 @@ class Facts:
     advertised: tuple[Advertised, ...] = ()
     unit: Unit | None = None
     remarks: tuple[str, ...] = ()
+    logins: tuple[LoginCount, ...] = ()
+    """Logins since the start, by listener and mechanism."""
 
     @property
     def runs(self) -> bool:

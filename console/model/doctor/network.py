@@ -3,12 +3,15 @@
 from collections.abc import Iterator
 from typing import Final
 
+from appliance.ring.security_table import LoginCount
 from console.model.certificates import AT_ONCE_S, Shown, told
 from console.model.doctor.facts import Advertised, Facts, Listening
 from console.model.doctor.finding import CRITICAL, WARNING, Finding
 
 _LOOPBACK: Final = ("localhost", "127.", "::1")
 DEFAULT_PORT: Final = 9092
+_MANY: Final = 100
+"""Failed logins since the start that are worth a look."""
 
 
 def judge(facts: Facts) -> Iterator[Finding]:
@@ -25,6 +28,17 @@ def judge(facts: Facts) -> Iterator[Finding]:
             yield from _where(one, facts.listening)
         if one.shown is not None:
             yield from _certificate(one, one.shown)
+    yield from (_logins(one) for one in facts.logins if one.failed >= max(_MANY, one.succeeded))
+
+
+def _logins(one: LoginCount) -> Finding:
+    return Finding(
+        level=WARNING, check="logins", subject=one.listener,
+        found=f"{one.failed:,} logins by {one.mechanism} failed, {one.succeeded:,} succeeded",
+        wanted="fewer failures than logins",
+        why="a client has a wrong password or certificate, or somebody tries passwords",
+        remedy="look who it is, from where and why: penstock audit --event login-failed",
+    )  # fmt: skip
 
 
 def _lost(one: Advertised) -> Finding:

@@ -9,6 +9,7 @@ from appliance.base.errors import ConfigError, StorageFailed
 from appliance.base.os_disk import OsDisk
 from appliance.metadata.follower import LOG_FOLDER, Follower, MetadataUnreadable
 from appliance.observer.door import NotThere, Observer
+from appliance.ring.security_table import LoginCount
 from console.model.doctor.host import Host
 
 _SSL: Final = 1  # as BrokerRegistration has it
@@ -27,6 +28,7 @@ class Running:
     partitions: int
     endpoints: tuple[tuple[int, str, int, bool], ...]
     remarks: tuple[str, ...] = ()
+    logins: tuple[LoginCount, ...] = ()
 
 
 def look(host: Host, data_dir: str) -> tuple[Running | None, str]:
@@ -64,6 +66,7 @@ def look(host: Host, data_dir: str) -> tuple[Running | None, str]:
             for one in broker.endpoints
         ),
         remarks=remarks,
+        logins=tuple(observer.tables.security.logins()),
     ), ""
 
 
