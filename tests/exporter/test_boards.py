@@ -79,6 +79,9 @@ def told(tmp_path_factory):
     world.coordinate(0, {"Stable": 1}, [(2, "readers")])
     world.group((5, "readers", "orders", 100))
     world.tables.counters.errors[0].failed(0, 6)
+    region = world.tables.security.regions["netproc-0"]
+    region.count_login(0, "SASL", "PLAIN", 0)
+    region.count_denial(3, 2)
     rows = world.tables.clients.rows[0]
     rows.begin()
     rows.claim("::1", "PLAINTEXT", 0)
