@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from appliance.base.errors import ConfigError
+from appliance.config.acl_checks import is_secured
 from appliance.config.broker import BrokerConfig
 from appliance.config.listeners import EVERYWHERE, LOOPBACK, Endpoint, in_url
 
@@ -57,6 +58,18 @@ def check(config: BrokerConfig, opened: Iterable[Endpoint] | None = None) -> Ite
     if config.text(SETTING) != ALLOW and (found := find_open(config, opened)):
         raise ConfigError(refusal(config, found))
     yield from ()
+
+
+def asks_its_owner(config: BrokerConfig) -> bool:
+    """True if the commands of this host could not do everything without credentials: there are
+    ACLs, or no listener for clients at a loopback address serves without authentication."""
+    if is_secured(config):
+        return True
+    protocols = config.protocols()
+    return not any(
+        protocols.get(one.name) == "PLAINTEXT" and (one.host in EVERYWHERE or is_loopback(one.host))
+        for one in config.endpoints()
+    )
 
 
 def refusal(config: BrokerConfig, found: list[Endpoint]) -> str:

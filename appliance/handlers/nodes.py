@@ -7,6 +7,7 @@ no listener of that name is not told, as Apache Kafka does. NAME_2 is one more a
 (`penstock up --listen`, and localhost is two): who came by it is told of NAME where there is none.
 """
 
+from appliance.base.owner import LISTENER
 from appliance.handlers.exchange import Exchange, Host
 from appliance.metadata.parts import BrokerImage, PartitionImage
 from appliance.wire.leaders import Endpoint
@@ -68,6 +69,9 @@ def endpoint(host: Host, x: Exchange, broker: BrokerImage) -> Endpoint | None:
     if broker.broker_id == host.node_id:
         return Endpoint(broker.broker_id, *host.reached(x), broker.rack)
     name = x.rights.caller.listener
+    if name == LISTENER and broker.endpoints:
+        first = broker.endpoints[0]  # no other node has the owner's socket
+        return Endpoint(broker.broker_id, first.host, first.port, broker.rack)
     twin, _, number = name.rpartition("_")
     for wanted in (name, twin if number.isdigit() else name):
         for one in broker.endpoints:

@@ -12,6 +12,7 @@ import socket
 from itertools import count
 from typing import Final, Protocol
 
+from appliance.base.caller import Principal
 from appliance.base.clock import Clock
 from appliance.netproc.limits import ConnectionLimits
 from appliance.quotas.limits import ARRIVAL, CONNECTION
@@ -24,10 +25,12 @@ _NS: Final = 1_000_000
 
 
 class Door(Protocol):
-    """A listener. number: its place among the configured ones."""
+    """A listener. number: its place among the configured ones. principal: of everybody who comes
+    there, None: nobody is known by that."""
 
     sock: socket.socket
     number: int
+    principal: Principal | None
 
 
 class Arrivals:

@@ -48,18 +48,20 @@ class Connections:
         """A client has connected; whether the door may let in the next one."""
         if self._arrivals.let_in(transport.sock, address):
             try:
-                Connection(self._shared, self._receiver, transport, address, door.number)
+                one = Connection(self._shared, self._receiver, transport, address, door.number)
+                if door.principal is not None:
+                    one.principal = door.principal
             except OSError as problem:  # the loop cannot watch one more
                 self._shared.limits.release(address)
                 transport.close()
                 self.cannot_accept(door, problem)
                 return False
             except Exception as bug:
-                one = self._shared.open.get(transport.fd)
-                if one is None:
+                found = self._shared.open.get(transport.fd)
+                if found is None:
                     self._shared.limits.release(address)
                     raise
-                one.blame("the begin of a connection", bug)
+                found.blame("the begin of a connection", bug)
         return self._arrivals.go_on(door)
 
     def adopt(self, guest: Guest) -> Connection:

@@ -27,7 +27,7 @@ from appliance.netproc.exchanges import Exchanges
 from appliance.netproc.following import Following
 from appliance.netproc.host import NetprocHost
 from appliance.netproc.intake import Intake
-from appliance.netproc.listener import Listener
+from appliance.netproc.listener import Listener, OwnerListener
 from appliance.netproc.long_requests import LongRequests
 from appliance.netproc.news import News
 from appliance.netproc.outbox import CONTROL_HOME, Outbox
@@ -69,6 +69,7 @@ class Server:
     def __init__(
         self, seat: Seat, links: Links, loop: Loop, follower: Follower, clock: Clock, log: Log
     ) -> None:
+        self._seat = seat
         self._links = links
         self._loop = loop
         self._log = log
@@ -122,7 +123,6 @@ class Server:
         self._next_sweep_ns = self.shared.now_ns + _SWEEP_NS
         self._drain = seat.processes.word(DRAIN)
         self._drain_until_ns = 0
-        self._seat = seat
         self._parting: Parting | None = None
         self._early_days = True  # clients are not served yet
         self._news = None if seat.news is None else News(seat.news, loop, self)
@@ -150,10 +150,11 @@ class Server:
         """At these, too, which are the shared state's next ones by name; opened later."""
         config, names = self.host.config, self.shared.listeners
         first = len(self.listeners)
-        new = [
-            Listener(self.connections, config, number, sock, names[number], self.sealing)
-            for number, sock in enumerate(doors, first)
-        ]
+        new = []
+        for number, sock in enumerate(doors, first):
+            what = self.connections, config, number, sock, names[number], self.sealing
+            owners = sock.family == socket.AF_UNIX
+            new.append(OwnerListener(*what, self._seat.data_dir) if owners else Listener(*what))
         self.listeners += new
         self._shut += new
         return new

@@ -29,6 +29,8 @@ the option, too, and leaves the first question to Linux: after two hours."""
 def tune(sock: socket.socket, peer: str, config: BrokerConfig) -> None:
     """Make it non-blocking, and set what `socket.*.buffer.bytes` say. peer: its address."""
     sock.setblocking(False)
+    if sock.family == socket.AF_UNIX:
+        return
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in _KEEPALIVE:

@@ -18,6 +18,7 @@ from typing import Final
 
 from appliance.base.addresses import plain_address
 from appliance.base.compiled import mypyc_attr
+from appliance.base.owner import relay_address
 
 READ: Final = select.EPOLLIN
 WRITE: Final = select.EPOLLOUT
@@ -79,6 +80,8 @@ class Transport(ABC):
 
     def address(self) -> tuple[str, int]:
         """(host, port) that the client reached."""
+        if self.sock.family == socket.AF_UNIX:
+            return relay_address(self.sock.getpeername())
         name = self.sock.getsockname()
         return plain_address(str(name[0])), int(name[1])
 
@@ -89,7 +92,9 @@ class Transport(ABC):
         return count[0]
 
     def peer_port(self) -> int:
-        """The port that the client came from, 0 when it has hung up."""
+        """The port that the client came from, 0 when it has hung up or has none."""
+        if self.sock.family == socket.AF_UNIX:
+            return 0
         try:
             return int(self.sock.getpeername()[1])
         except OSError:

@@ -9,6 +9,7 @@ from typing import Final
 
 from appliance.authorization.authorizer import AllowAll, Authorizer
 from appliance.authorization.standard import StandardAuthorizer
+from appliance.base.owner import SUPER_USER
 from appliance.config import acl_checks
 from appliance.controller.acls import rule_of
 from appliance.metadata.changes import Change, KeptChanged
@@ -24,7 +25,7 @@ def authorizer_of(config: object) -> Authorizer:
     if not acl_checks.is_secured(config):
         return AllowAll()
     return StandardAuthorizer(
-        acl_checks.super_users(config), open_unnamed=acl_checks.is_open(config)
+        (*acl_checks.super_users(config), SUPER_USER), open_unnamed=acl_checks.is_open(config)
     )
 
 

@@ -12,10 +12,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from appliance.base.errors import ConfigError
+from appliance.base.owner import FILE as OWNER_FILE
 from appliance.config import open_listeners
 from appliance.config.broker import BrokerConfig
 from appliance.config.listeners import Endpoint, in_url
 from appliance.shell import binding
+from appliance.supervisor import owner_socket
 from appliance.supervisor.activation import Passed, Wanted, match
 from appliance.supervisor.layout import CannotStart, Layout
 
@@ -30,14 +32,16 @@ class AddressInUse(CannotStart):
 class Listeners:
     """Every listening socket: `of[netproc][listener]`; `addresses` are (host, port) as bound."""
 
-    __slots__ = ("_backlog", "addresses", "of")
+    __slots__ = ("_backlog", "_folder", "_owner", "_places", "of")
 
     def __init__(self, layout: Layout, passed: Sequence[Passed] = ()) -> None:
         """Bind and listen, where nobody has passed a socket. Raises AddressInUse; ConfigError when
         what was passed does not fit."""
         self._backlog = layout.backlog
+        self._folder = ""
+        self._owner = -1  # the number of the owner's socket
         self.of: list[list[socket.socket]] = [[] for _ in range(layout.netprocs)]
-        self.addresses: list[tuple[str, int]] = []
+        self._places: list[tuple[str, int]] = []
         try:
             names = layout.names or [""] * len(layout.listeners)
             wanted = [
@@ -54,7 +58,7 @@ class Listeners:
                     port = self._share(have[number])
                 else:
                     port = self._open(one.family, one.address, one.port)
-                self.addresses.append((layout.listeners[number][0] or one.address, port))
+                self._places.append((layout.listeners[number][0] or one.address, port))
         except BaseException:
             self.close()
             raise
@@ -63,9 +67,12 @@ class Listeners:
                 given.sock.close()
 
     @classmethod
-    def checked(cls, config: object, layout: Layout, passed: Sequence[Passed]) -> "Listeners":
+    def checked(
+        cls, config: object, layout: Layout, passed: Sequence[Passed], folder: str = ""
+    ) -> "Listeners":
         """Binds what nobody has passed. Raises AddressInUse; ConfigError where what was passed does
-        not fit, or a passed socket is open to other hosts without authentication."""
+        not fit, or a passed socket is open to other hosts without authentication.
+        folder: the data folder, whose owner's socket is opened, too; "": none."""
         made = cls(layout, passed)
         if isinstance(config, BrokerConfig):
             known = {
@@ -79,20 +86,22 @@ class Listeners:
             ]
             try:
                 list(open_listeners.check(config, dict.fromkeys(bound)))
-            except ConfigError:
+                if folder and config.is_broker and open_listeners.asks_its_owner(config):
+                    made.add_owner(folder)
+            except (ConfigError, CannotStart):
                 made.close()
                 raise
         return made
 
     def _open(self, family: int, address: str, port: int) -> int:
         """A port of ours may be taken at more addresses."""
-        if port and port not in [other for _, other in self.addresses]:
+        if port and port not in [other for _, other in self._places]:
             try:
                 binding.probe(family, address, port)
             except OSError as refused:
                 raise _unusable(address, port, refused) from None
         for mine in self.of:
-            if len(mine) == len(self.addresses):  # else it is not coming back
+            if len(mine) == len(self._places):  # else it is not coming back
                 mine.append(self._listen(family, address, port, self._backlog))
                 port = mine[-1].getsockname()[1]
         return port
@@ -105,28 +114,59 @@ class Listeners:
         port: int = given[0].getsockname()[1]
         return port
 
+    @property
+    def has_owner(self) -> bool:
+        """True if the owner's socket is open."""
+        return self._owner >= 0
+
+    @property
+    def addresses(self) -> list[tuple[str, int]]:
+        """(host, port) of each, as bound, but for the owner's socket."""
+        return [one for number, one in enumerate(self._places) if number != self._owner]
+
+    def add_owner(self, folder: str) -> None:
+        """The owner's socket of this data folder is the next one by number. Raises CannotStart."""
+        try:
+            one = owner_socket.open_socket(folder, self._backlog)
+        except OSError as problem:
+            raise CannotStart(
+                f"{folder}/{OWNER_FILE} cannot be opened: {problem.strerror or problem}; the"
+                " data folder needs a file system with Unix-domain sockets"
+            ) from None
+        self._folder, self._owner = folder, len(self._places)
+        self._places.append((folder, 0))
+        for mine in self.of:
+            mine.append(one.dup())
+        one.close()
+
     def keep(self, names: Sequence[str]) -> list[Passed]:
-        """All that are open, for a successor. names: of the listeners, as far as they have any."""
+        """All that are open, for a successor, which makes the owner's socket anew. names: of the
+        listeners, as far as they have any."""
         return [
             Passed(names[number] if number < len(names) else "", sock, kept=True)
             for mine in self.of
             for number, sock in enumerate(mine)
+            if number != self._owner
         ]
 
     def add(self, host: str, port: int) -> None:
         """One more, the last by number. Raises AddressInUse."""
         family, address = _resolve(host, port)
-        self.addresses.append((host or address, self._open(family, address, port)))
+        self._places.append((host or address, self._open(family, address, port)))
 
     def forget(self, kept: int) -> None:
         """Close those behind the first so many."""
-        del self.addresses[kept:]
+        del self._places[kept:]
         for mine in self.of:
             while len(mine) > kept:
                 mine.pop().close()
 
     def close(self, netproc: int | None = None) -> None:
-        """Close the supervisor's copies: of one netproc, which is not coming back, or all."""
+        """Close the supervisor's copies: of one netproc, which is not coming back, or all, and
+        remove the owner's socket."""
+        if netproc is None and self._folder:
+            owner_socket.remove(self._folder)
+            self._folder = ""
         for mine in self.of if netproc is None else self.of[netproc : netproc + 1]:
             while mine:
                 mine.pop().close()

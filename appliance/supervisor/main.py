@@ -91,7 +91,7 @@ def run(
             limit_elements(config.int("penstock.request.max.elements"))
         host.prepare(log)
         showing = TlsValidation(own, config, log)
-        listeners = Listeners.checked(config, layout, passed(os.environ, os.getpid()))
+        listeners = Listeners.checked(config, layout, passed(os.environ, os.getpid()), data_dir)
         scrapers = None
         try:
             if layout.metrics is not None:

@@ -12,6 +12,7 @@ from typing import Final
 
 from appliance.base.errors import ConfigError, StorageFailed
 from appliance.base.os_disk import OsDisk
+from appliance.base.owner import LISTENER as OWNER_LISTENER
 from appliance.config import kept_listeners
 from appliance.config.broker import BrokerConfig
 from appliance.config.listeners import Endpoint
@@ -53,6 +54,8 @@ class Doors:
         self._ends: list[tuple[socket.socket, socket.socket] | None] = [None] * netprocs
         self._open = list(opened.opened()) if isinstance(opened, BrokerConfig) else []
         self.names = [one.name for one in self._open]
+        if listeners.has_owner:
+            self.names.append(OWNER_LISTENER)
 
     def ports(self, config: object) -> list[int]:
         """The bound ports of the listeners of these settings, in their order."""
@@ -94,7 +97,7 @@ class Doors:
                 self._listeners.add(one.host, one.port)
         except (ConfigError, CannotStart, StorageFailed) as problem:
             log.event(ERROR, "listeners-not-opened", cause=str(problem))
-            self._listeners.forget(len(self._open))
+            self._listeners.forget(len(self.names))
             return before
         self._open += new
         self.names += [one.name for one in new]

@@ -10,6 +10,7 @@ import click
 
 from console.flags.credentials import credentials, logged_in
 from console.flags.units import Seconds
+from console.model import owner
 from console.model.failure import usage
 from console.model.link import DEFAULT_BOOTSTRAP, Link, asking
 from console.model.profiles import properties_of, where
@@ -64,6 +65,8 @@ def connected(command: Callable[..., Any]) -> Callable[..., Any]:
         if bootstrap:
             merged.pop("bootstrap.servers", None)
         merged = logged_in(merged, login, password_file)
+        if not (bootstrap or profile.name or merged or owner.is_named()):
+            profile, merged = owner.way(profile)
         link = Link(profile.bootstrap, merged, timeout)
         with asking(link):
             return command(link, *args, **kwargs)

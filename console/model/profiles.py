@@ -26,6 +26,7 @@ from penstock.reach import SPEAKS_TLS
 FILE: Final = "profiles.toml"
 _CONFIG: Final = "command-config"
 _DATA: Final = "data"
+_ADDRESS: Final = "PENSTOCK_BOOTSTRAP"
 
 
 @dataclass(slots=True, frozen=True)
@@ -64,7 +65,7 @@ def where(bootstrap: str | None, name: str | None) -> Profile:
         return Profile(bootstrap)
     if name := name or os.environ.get("PENSTOCK_PROFILE"):
         return read().get(name)
-    if told := os.environ.get("PENSTOCK_BOOTSTRAP"):
+    if told := os.environ.get(_ADDRESS):
         return Profile(told)
     known = read()
     return known.get(known.used) if known.used else Profile(DEFAULT_BOOTSTRAP)
@@ -95,6 +96,10 @@ def looking(said: Profile, timeout_s: float) -> Link:
 
     given = properties_of(said.command_config)
     given.pop("bootstrap.servers", None)
+    if said == Profile(DEFAULT_BOOTSTRAP) and not said.name and not os.environ.get(_ADDRESS):
+        from console.model import owner
+
+        said, given = owner.way(said)
     if "security.protocol" not in given:
         with suppress(ValueError):  # of what is no HOST:PORT; the link says so
             trouble = barred(said.bootstrap, Door(given))

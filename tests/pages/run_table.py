@@ -134,6 +134,7 @@ ELSEWHERE = {
     ("docs/secure.md", "penstock secure init --host edge.example.org\n"): SECURE,
     ("docs/secure.md", "kcat -F penstock-secure"): SECURE,
     ("docs/secure.md", "penstock secure server"): SECURE,
+    ("docs/secure.md", "penstock topic create orders"): "tests/console/test_owner.py",
     ("docs/tls.md", "openssl req -x509"): TLS,
     ("docs/tls.md", "openssl req -newkey"): TLS,
     ("docs/tls.md", "penstock up"): TLS,
