@@ -5,8 +5,10 @@
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Final
 
-from appliance.authorization.operations import Resource
+from appliance.authorization.operations import CLUSTER_ACTION, Resource
 from appliance.base.caller import Caller
 from appliance.base.compiled import mypyc_attr
 
@@ -32,6 +34,27 @@ class Authorizer(ABC):
         ...
 
 
+class NodePrincipals:
+    """The callers that are nodes of the cluster: of one of these principals (`type:name`) on one of
+    these listeners, whose protocol is SSL. A user of that name who logs in by SASL is no node, and
+    neither is a principal that an Envelope names."""
+
+    __slots__ = ("listeners", "principals")
+
+    def __init__(self, principals: Iterable[str] = (), listeners: Iterable[str] = ()) -> None:
+        self.principals = frozenset(principals)
+        self.listeners = frozenset(listeners)
+
+    def has(self, caller: Caller) -> bool:
+        """True if the caller is a node."""
+        if caller.listener not in self.listeners:
+            return False
+        return f"{caller.principal.type}:{caller.principal.name}" in self.principals
+
+
+NO_NODES: Final = NodePrincipals()
+
+
 class AllowAll(Authorizer):
     """Allows every operation to every caller."""
 
@@ -43,6 +66,22 @@ class AllowAll(Authorizer):
 
     def allows_some(self, caller: Caller, operation: int, kind: int) -> bool:
         return True
+
+
+class AllowClients(Authorizer):
+    """Allows every operation to nodes, and to everybody else all but CLUSTER_ACTION."""
+
+    def __init__(self, nodes: NodePrincipals) -> None:
+        self._nodes = nodes
+
+    def allows_everything(self, caller: Caller) -> bool:
+        return self._nodes.has(caller)
+
+    def allows(self, caller: Caller, operation: int, resource: Resource) -> bool:
+        return operation != CLUSTER_ACTION or self._nodes.has(caller)
+
+    def allows_some(self, caller: Caller, operation: int, kind: int) -> bool:
+        return operation != CLUSTER_ACTION or self._nodes.has(caller)
 
 
 class AllowNothing(Authorizer):

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from ipaddress import IPv6Address
 from typing import Final, NamedTuple, final
 
-from appliance.authorization.authorizer import Authorizer
+from appliance.authorization.authorizer import NO_NODES, Authorizer, NodePrincipals
 from appliance.authorization.operations import (
     ALL,
     ALTER,
@@ -181,8 +181,15 @@ class StandardAuthorizer(Authorizer):
     super users may do something. on_denial: called with each refusal that somebody asked for.
     """
 
-    def __init__(self, super_users: Iterable[str] = (), *, open_unnamed: bool = False) -> None:
+    def __init__(
+        self,
+        super_users: Iterable[str] = (),
+        *,
+        open_unnamed: bool = False,
+        nodes: NodePrincipals = NO_NODES,
+    ) -> None:
         self._super_users = frozenset(super_users)
+        self._nodes = nodes
         self.open_unnamed = open_unnamed
         self.generation = 1
         self.loaded = False
@@ -247,10 +254,10 @@ class StandardAuthorizer(Authorizer):
         return found
 
     def allows_everything(self, caller: Caller) -> bool:
-        return _name(caller) in self._super_users
+        return _name(caller) in self._super_users or self._nodes.has(caller)
 
     def allows(self, caller: Caller, operation: int, resource: Resource) -> bool:
-        if _name(caller) in self._super_users:
+        if self.allows_everything(caller):
             return True
         bits = self.bits(self.sheets(caller), resource.kind, resource.name)
         return self.decides(bits, operation, resource.kind, resource.name)

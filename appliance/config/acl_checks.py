@@ -11,10 +11,12 @@ from appliance.config.broker import BrokerConfig
 
 CLASS_NAME: Final = "authorizer.class.name"
 SUPER_USERS: Final = "super.users"
+NODES: Final = "penstock.node.principals"
 OPEN: Final = "allow.everyone.if.no.acl.found"
 STANDARD: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-_NODES: Final = "User:ANONYMOUS"
-"""Who nodes are to each other without a login."""
+_SSL: Final = "SSL"
+_ANONYMOUS: Final = "User:ANONYMOUS"
+"""The principal of nodes over PLAINTEXT."""
 
 
 def is_secured(config: object) -> bool:
@@ -29,12 +31,24 @@ def is_open(config: object) -> bool:
 
 def super_users(config: object) -> tuple[str, ...]:
     """Principals (`type:name`) that may do everything. Raises ConfigError."""
-    text = config.text(SUPER_USERS) if isinstance(config, BrokerConfig) else ""
+    return _principals(config, SUPER_USERS)
+
+
+def nodes(config: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Principals (`type:name`) that are nodes of the cluster, and the listeners whose certificates
+    make somebody one: those with the protocol SSL. Raises ConfigError."""
+    protocols = config.protocols() if isinstance(config, BrokerConfig) else {}
+    listeners = tuple(name for name, protocol in protocols.items() if protocol == _SSL)
+    return _principals(config, NODES), listeners
+
+
+def _principals(config: object, key: str) -> tuple[str, ...]:
+    text = config.text(key) if isinstance(config, BrokerConfig) else ""
     found = tuple(one.strip() for one in text.split(";") if one.strip())
     for one in found:
         if ":" not in one:
             raise ConfigError(
-                f"{SUPER_USERS}: {one} is no principal; write TYPE:NAME, several with a semicolon"
+                f"{key}: {one} is no principal; write TYPE:NAME, several with a semicolon"
                 f" between them, for example User:{one}"
             )
     return found
@@ -49,14 +63,15 @@ def check(config: BrokerConfig) -> Iterator[str]:
             f"{CLASS_NAME}: {name} is not served, and nobody should believe that it is in force;"
             f" ACLs are decided as {STANDARD} does, take that"
         )
-    users = super_users(config)
+    users = (*super_users(config), *nodes(config)[0])
     alone = config.is_broker and config.is_controller and not config.seeds()
     if name and not (alone and len(config.voters()) <= 1) and not users:
         raise ConfigError(
-            f"{CLASS_NAME}: {SUPER_USERS} must name whom nodes are to each other, or they refuse"
-            f" each other: {_NODES} over PLAINTEXT, the subjects of their certificates over SSL"
+            f"{CLASS_NAME}: {NODES} or {SUPER_USERS} must name whom nodes are to each other, or"
+            f" they refuse each other: {_ANONYMOUS} over PLAINTEXT, the subjects of their"
+            " certificates over SSL"
         )
-    if name and not users and not is_open(config):
+    if name and not super_users(config) and not is_open(config):
         yield (
             f"{CLASS_NAME} without {SUPER_USERS} locks everybody out who has no rules, so nobody"
             f" makes the first; name an administrator, for example {SUPER_USERS}=User:admin"
@@ -68,3 +83,16 @@ def check_idle(config: BrokerConfig) -> Iterator[str]:
     for key in (SUPER_USERS, OPEN):
         if config.entry(key) is not None and not is_secured(config):
             yield f"{key} has no effect without {CLASS_NAME}: whoever connects may do everything"
+
+
+def check_nodes(config: BrokerConfig) -> Iterator[str]:
+    """A warning where nobody can be a node. Raises ConfigError for what is no principal."""
+    principals, listeners = nodes(config)
+    opened = {one.name for one in config.all_listeners()} | set(
+        config.list("controller.listener.names")
+    )
+    if principals and not opened.intersection(listeners):
+        yield (
+            f"{NODES} has no effect on who is a node: no listener stands for SSL, and a node is"
+            " known by its certificate; map those of nodes in listener.security.protocol.map"
+        )

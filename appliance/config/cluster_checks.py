@@ -166,7 +166,7 @@ def copies(config: BrokerConfig) -> Said:
                 " are created without a replication factor of their own will be refused; set it"
                 " to 1"
             )
-    elif factor == 1 and config.is_controller:  # which decides that
+    elif factor == 1 and config.brokers > 1 and config.is_controller:  # which decides that
         yield (
             "default.replication.factor=1: topics that are created without a replication factor of"
             " their own are kept by one node only, and are away with it; set it to"

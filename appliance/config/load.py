@@ -169,6 +169,7 @@ _CHECKS: Final[dict[str, Callable[[BrokerConfig], Said]]] = {
     "log.dirs": _folders,
     acl_checks.CLASS_NAME: acl_checks.check,
     acl_checks.SUPER_USERS: acl_checks.check_idle,
+    acl_checks.NODES: acl_checks.check_nodes,
     "max.connections.per.ip.overrides": _addresses,
     "socket.request.max.bytes": _request,
     "advertised.listeners": cluster_checks.advertised,

@@ -35,6 +35,7 @@ _BUILDER: Final = "principals are made as by Apache Kafka's own builder"
 SECURITY: Final = (
     Setting("authorizer.class.name", STRING, "", "What decides who may do what; \"\": nobody does, and everybody may do everything. org.apache.kafka.metadata.authorizer.StandardAuthorizer: ACLs."),
     Setting("super.users", STRING, "", "Who may do everything, as TYPE:NAME with semicolons between them; read by the authorizer."),
+    Setting("penstock.node.principals", STRING, "", "Principals that are nodes of the cluster, as TYPE:NAME with semicolons between them, known by a certificate on a listener with the protocol SSL: they may do everything, and without an authorizer nobody else may act as a node. Empty: whoever may do CLUSTER_ACTION acts as a node."),
     Setting("allow.everyone.if.no.acl.found", BOOLEAN, False, "Whether a thing without ACLs is open to all; read by the authorizer."),
     Setting("sasl.enabled.mechanisms", LIST, ("GSSAPI",), "The SASL mechanisms that listeners of clients offer who log in (SASL_PLAINTEXT, SASL_SSL): PLAIN, SCRAM-SHA-256, SCRAM-SHA-512.", mode=PER_BROKER),
     Setting("sasl.mechanism.inter.broker.protocol", STRING, "GSSAPI", "The SASL mechanism between brokers.", mode=PER_BROKER, inert=_BETWEEN),

@@ -7,7 +7,7 @@ rule that is gone is unknown to all of them before one of them decides over newe
 from collections.abc import Iterable
 from typing import Final
 
-from appliance.authorization.authorizer import AllowAll, Authorizer
+from appliance.authorization.authorizer import AllowAll, AllowClients, Authorizer, NodePrincipals
 from appliance.authorization.standard import StandardAuthorizer
 from appliance.base.owner import SUPER_USER
 from appliance.config import acl_checks
@@ -20,13 +20,14 @@ _ACL: Final = "acl"
 
 
 def authorizer_of(config: object) -> Authorizer:
-    """As the settings say; without `authorizer.class.name` everybody may do everything. Raises
-    ConfigError."""
-    if not acl_checks.is_secured(config):
-        return AllowAll()
-    return StandardAuthorizer(
-        (*acl_checks.super_users(config), SUPER_USER), open_unnamed=acl_checks.is_open(config)
-    )
+    """As the settings say; without `authorizer.class.name` everybody may do everything, except act
+    as a node where `penstock.node.principals` says who does. Raises ConfigError."""
+    nodes = NodePrincipals(*acl_checks.nodes(config))
+    if acl_checks.is_secured(config):
+        users = (*acl_checks.super_users(config), SUPER_USER)
+        is_open = acl_checks.is_open(config)
+        return StandardAuthorizer(users, open_unnamed=is_open, nodes=nodes)
+    return AllowClients(nodes) if nodes.principals else AllowAll()
 
 
 class Guarding:

@@ -47,8 +47,9 @@ def place(tmp_path_factory):
 def running(place):
     """An appliance with the settings that it wrote, but for the port of the plain listener."""
     settings = dict(properties(place / "penstock-secure" / "server.properties"))
-    settings["listeners"] = settings["listeners"].replace("localhost:9092", "localhost:0")
-    settings["advertised.listeners"] = settings["advertised.listeners"].split(",")[1]
+    own = f"localhost:{kafka.free_port()}"
+    for key in ("listeners", "advertised.listeners"):
+        settings[key] = settings[key].replace("localhost:9092", own)
     with Appliance(place / "data", settings) as appliance:
         yield appliance
 

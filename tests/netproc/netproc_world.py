@@ -43,14 +43,15 @@ class World:
         self.fd, self.log = log_file(path, "netproc")
         self.seats = Seats(layout, self.log, self.config, self.path)
         self.memory, self.table = self.seats.memory, self.seats.table
-        self.door = socket.create_server(("127.0.0.1", 0))
-        self.door.setblocking(False)
+        self.doors = [socket.create_server(("127.0.0.1", 0)) for _ in self.config.opened() or [0]]
+        for door in self.doors:
+            door.setblocking(False)
         self.clients = []
         self.shell, self.ended = None, False
         self.now_ns = OsClock().monotonic_ns()
         seat, io_seat, control_seat = (
             self.seats.seat(peer, authorizer=authorizer or authorizer_of(self.config), **more)
-            for peer, more in ((NET, {"listeners": [self.door]}), (IO, {}), (CTL, {}))
+            for peer, more in ((NET, {"listeners": self.doors}), (IO, {}), (CTL, {}))
         )
         self.seat, self.io_seat = seat, io_seat
         self.io = Links(self.io_seat, self.log)
@@ -67,6 +68,15 @@ class World:
         self.loop = Loop(seat, self.links)
         self.server = Server(seat, self.links, self.loop, self.follower, OsClock(), self.log)
         self.server.open_for_business()
+
+    @property
+    def door(self):
+        """Of the first listener."""
+        return self.doors[0]
+
+    @door.setter
+    def door(self, sock):
+        self.doors[0] = sock
 
     def make(self, name):
         """A topic, before there is a server."""
@@ -128,10 +138,11 @@ class World:
         assert self.io.writer(NETPROC, 0).push(op, error + 1, 0, token, **fields)
         self.io.flush()
 
-    def client(self, name="client"):
-        one = Client(self, name)
+    def client(self, name="client", listener=0):
+        """listener: the place of the listener in the settings, those of controllers last."""
+        one = Client(self, name, self.doors[listener])
         self.clients.append(one)
-        self.server.listeners[0].ready(READABLE)
+        self.server.listeners[listener].ready(READABLE)
         return one
 
     def end(self):
@@ -151,7 +162,8 @@ class World:
         if self.shell is not None:
             self.shell.close()
         self.loop.close()
-        self.door.close()
+        for door in self.doors:
+            door.close()
         self.seats.close()
         os.close(self.fd)
 
@@ -159,10 +171,10 @@ class World:
 class Client:
     """One connection; `ask` waits for the answer, `send` does not."""
 
-    def __init__(self, world, name):
+    def __init__(self, world, name, door=None):
         self.world = world
         self.name = name.encode()
-        self.sock = socket.create_connection(world.door.getsockname())
+        self.sock = socket.create_connection((door or world.door).getsockname())
         self.sock.setblocking(False)
         self.sent = []
         self.got = b""

@@ -10,7 +10,7 @@ import click
 from console.flags.private import private
 from console.model.failure import OK
 from console.model.secure.folder import DEFAULT_FOLDER, Client, SecureFolder
-from console.model.secure.login_settings import ADMIN
+from console.model.secure.server_settings import ADMIN, PORTS
 from console.show.output import say
 
 _DAY: Final = "%Y-%m-%d"
@@ -41,10 +41,10 @@ _named = click.option(
 @click.option(
     "--port",
     metavar="N",
-    type=click.IntRange(1, 65535),
+    type=click.IntRange(1, 65536 - PORTS),
     default=9093,
     show_default=True,
-    help="The port of the listener in TLS.",
+    help="The port of the listener in TLS; other nodes come by the next two.",
 )
 @click.option(
     "--logins",

@@ -60,37 +60,76 @@ class Authority:
         return self._certificate.not_valid_after_utc
 
     def issue_server(
-        self, hosts: Sequence[str], now: datetime.datetime, days: int = SERVER_DAYS
+        self,
+        hosts: Sequence[str],
+        now: datetime.datetime,
+        days: int = SERVER_DAYS,
+        *,
+        unit: str | None = None,
     ) -> Issued:
         """A certificate by which clients and other nodes know a server under each of `hosts` (DNS
         names and IP addresses). The certificate file holds the authority's behind it, as servers
-        show it. It ends with the authority at the latest. Raises ValueError for a name that no
-        certificate can carry."""
-        names = [_subject_alternative(host) for host in dict.fromkeys(hosts)]
-        if not names:
-            raise ValueError("a server's certificate names at least one host")
-        uses = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
-        return self._issue(hosts[0][:LONGEST_NAME], now, days, uses, names)
+        show it. It ends with the authority at the latest. unit: the OU of its subject. Raises
+        ValueError for a name that no certificate can carry."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        return Issued(self._sign_server(key.public_key(), hosts, now, days, unit), _pem(key))
+
+    def sign_request(
+        self, request: bytes, hosts: Sequence[str], now: datetime.datetime, unit: str
+    ) -> bytes:
+        """Returns the certificate as `issue_server` for the key of a certificate signing request
+        (PKCS #10, PEM), whose names are not looked at. Raises ValueError for a request that is not
+        signed by its own key, or whose key is not on the curve P-256."""
+        asked = x509.load_pem_x509_csr(request)
+        key = asked.public_key()
+        if not isinstance(key, ec.EllipticCurvePublicKey) or key.curve.name != "secp256r1":
+            raise ValueError("the key of a node is one on the curve P-256")
+        if not asked.is_signature_valid:
+            raise ValueError("the request is not signed by its key")
+        return self._sign_server(key, hosts, now, SERVER_DAYS, unit)
+
+    @property
+    def fingerprint(self) -> bytes:
+        """SHA-256 of the authority's certificate (DER)."""
+        return self._certificate.fingerprint(hashes.SHA256())
 
     def issue_client(self, name: str, now: datetime.datetime, days: int = CLIENT_DAYS) -> Issued:
         """A certificate by which a server knows a client as `CN=name`. Raises ValueError for a name
         that is empty or longer than 64 characters."""
         if not 0 < len(name) <= LONGEST_NAME:
             raise ValueError(f"the name of a client has 1 to {LONGEST_NAME} characters")
-        return self._issue(name, now, days, [ExtendedKeyUsageOID.CLIENT_AUTH])
+        key = ec.generate_private_key(ec.SECP256R1())
+        uses = [ExtendedKeyUsageOID.CLIENT_AUTH]
+        return Issued(self._sign(key.public_key(), _name(name), now, days, uses), _pem(key))
 
-    def _issue(
+    def _sign_server(
         self,
-        common: str,
+        key: ec.EllipticCurvePublicKey,
+        hosts: Sequence[str],
+        now: datetime.datetime,
+        days: int,
+        unit: str | None,
+    ) -> bytes:
+        names = [_subject_alternative(host) for host in dict.fromkeys(hosts)]
+        if not names:
+            raise ValueError("a server's certificate names at least one host")
+        uses = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
+        common = str(names[0].value)[:LONGEST_NAME]
+        return self._sign(key, _name(common, unit), now, days, uses, names)
+
+    def _sign(
+        self,
+        key: ec.EllipticCurvePublicKey,
+        subject: x509.Name,
         now: datetime.datetime,
         days: int,
         uses: Sequence[x509.ObjectIdentifier],
         names: Sequence[x509.GeneralName] = (),
-    ) -> Issued:
-        key = ec.generate_private_key(ec.SECP256R1())
+    ) -> bytes:
+        """The certificate with the authority's behind it."""
         ends = min(now + datetime.timedelta(days=days), self.ends)
         builder = (
-            _builder(key.public_key(), _name(common), now, ends)
+            _builder(key, subject, now, ends)
             .issuer_name(self._certificate.subject)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_usage(signs_certificates=False), critical=True)
@@ -100,8 +139,7 @@ class Authority:
         if names:
             builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
         signed = builder.sign(self._key, hashes.SHA256())
-        certificate = signed.public_bytes(serialization.Encoding.PEM)
-        return Issued(certificate + self.certificate, _pem(key))
+        return signed.public_bytes(serialization.Encoding.PEM) + self.certificate
 
     @staticmethod
     def end_of(certificate: bytes) -> datetime.datetime:
@@ -142,8 +180,24 @@ def _builder(
     )
 
 
-def _name(common: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
+def new_request() -> Issued:
+    """A new key and a certificate signing request of it without names (PKCS #10)."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    asked = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([]))
+    signed = asked.sign(key, hashes.SHA256())
+    return Issued(signed.public_bytes(serialization.Encoding.PEM), _pem(key))
+
+
+def fingerprint_of(certificate: bytes) -> bytes:
+    """SHA-256 of a certificate in PEM. Raises ValueError for what is none."""
+    return x509.load_pem_x509_certificate(certificate).fingerprint(hashes.SHA256())
+
+
+def _name(common: str, unit: str | None = None) -> x509.Name:
+    attributes = [x509.NameAttribute(NameOID.COMMON_NAME, common)]
+    if unit is not None:  # RFC 2253 writes them in the opposite order: CN first
+        attributes.insert(0, x509.NameAttribute(NameOID.ORGANIZATIONAL_UNIT_NAME, unit))
+    return x509.Name(attributes)
 
 
 def _identifier_of(key: ec.EllipticCurvePublicKey) -> x509.AuthorityKeyIdentifier:

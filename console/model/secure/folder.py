@@ -20,16 +20,14 @@ from appliance.config.listeners import in_url
 from console.model import client_files
 from console.model.failure import Failure, unreadable, usage
 from console.model.secure.authority import LONGEST_NAME, Authority, Issued, new_authority
-from console.model.secure.login_settings import ADMIN, server_with_logins
+from console.model.secure.server_settings import ADMIN, NODES_UNIT, Place, server_settings
 from console.model.users import generated_password
 
 DEFAULT_FOLDER: Final = "penstock-secure"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]*")
-_LOCAL: Final = ("localhost", "127.0.0.1", "::1")
+LOCAL: Final = ("localhost", "127.0.0.1", "::1")
 _FILES: Final = {"librdkafka": "client", "java": "java"}
 """Form of a client's properties → the name of its file."""
-RULES: Final = "RULE:^CN=([^,]+)$/$1/,DEFAULT"
-"""ssl.principal.mapping.rules by which the client NAME is the principal User:NAME."""
 
 
 class Client(NamedTuple):
@@ -69,18 +67,17 @@ class SecureFolder:
             )
         issued = new_authority(f"Penstock authority of {hosts[0]}"[:LONGEST_NAME], now)
         authority = Authority(*issued)
-        server = _issued(authority, hosts, now)
+        server = _issued(authority, hosts, now, NODES_UNIT)
         _make_private(self.path)
         self._write("ca.key", issued.key)
         self._write("ca.pem", issued.certificate)
         self._write("server.pem", server.key + server.certificate)
         bootstrap = f"{in_url(hosts[0])}:{port}"
-        if not logins:
-            self._write("server.properties", self._server_properties(hosts[0], port).encode())
+        password = generated_password() if logins else None
+        place = Place(str(self.path), in_url(hosts[0]), port)
+        self._write("server.properties", server_settings(place, password).encode())
+        if password is None:
             return self.add_client(ADMIN, bootstrap, now)
-        password = generated_password()
-        settings = server_with_logins(str(self.path), bootstrap, port, password)
-        self._write("server.properties", settings.encode())
         return self._add_admin(bootstrap, password, issued.certificate)
 
     def renew_server(
@@ -88,7 +85,7 @@ class SecureFolder:
     ) -> Path:
         """Signs a new certificate for a server with these names, in place of the one in the folder
         or into the file `to`. Returns the file."""
-        server = _issued(self._authority(), hosts, now)
+        server = _issued(self.authority(), hosts, now, self._unit())
         target = (self.path / "server.pem") if to is None else to.absolute()
         _write_private(target, server.key + server.certificate)
         return target
@@ -101,7 +98,7 @@ class SecureFolder:
                 f"{name!r} is no name of a client",
                 f"at most {LONGEST_NAME} letters, digits and . _ - @, a letter or digit first",
             )
-        authority = self._authority()
+        authority = self.authority()
         issued = authority.issue_client(name, now)
         folder = self.path / "clients" / name
         _make_private(folder.parent)
@@ -150,7 +147,8 @@ class SecureFolder:
             "say where the client connects to with --bootstrap HOST:PORT",
         )
 
-    def _authority(self) -> Authority:
+    def authority(self) -> Authority:
+        """The one that signs here."""
         try:
             return Authority(
                 (self.path / "ca.pem").read_bytes(), (self.path / "ca.key").read_bytes()
@@ -163,25 +161,24 @@ class SecureFolder:
         except (OSError, ValueError) as problem:
             raise Failure(f"the authority in {self.path} cannot be used: {problem}") from None
 
-    def _server_properties(self, host: str, port: int) -> str:
-        return (
-            "# Commands on this host come by PLAINTEXT on loopback, everybody else by TLS with a\n"
-            "# certificate that the authority beside this file has signed.\n"
-            f"listeners=PLAINTEXT://localhost:9092,SSL://:{port}\n"
-            f"advertised.listeners=PLAINTEXT://localhost:9092,SSL://{in_url(host)}:{port}\n"
-            f"ssl.keystore.location={self.path}/server.pem\n"
-            f"ssl.truststore.location={self.path}/ca.pem\n"
-            "ssl.client.auth=required\n"
-            f"ssl.principal.mapping.rules={RULES}\n"
-        )
+    def _unit(self) -> str | None:
+        """The unit in the subjects of servers here; None where none is a node: a server's new
+        certificate has the subject of the one before."""
+        try:
+            text = self.settings.read_text()
+        except (OSError, UnicodeDecodeError):
+            return NODES_UNIT
+        return NODES_UNIT if f"OU={NODES_UNIT}" in text else None
 
     def _write(self, name: str, data: bytes) -> None:
         _write_private(self.path / name, data)
 
 
-def _issued(authority: Authority, hosts: Sequence[str], now: datetime.datetime) -> Issued:
+def _issued(
+    authority: Authority, hosts: Sequence[str], now: datetime.datetime, unit: str | None
+) -> Issued:
     try:
-        return authority.issue_server([*hosts, *_LOCAL], now)
+        return authority.issue_server([*hosts, *LOCAL], now, unit=unit)
     except ValueError as wrong:
         raise usage(str(wrong)) from None
 
