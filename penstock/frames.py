@@ -1,4 +1,5 @@
-"""A request and its answer over a connection: four bytes of length, then as many bytes."""
+"""Messages over a connection, a request and its answer for example: four bytes of length, then as
+many bytes."""
 
 import socket
 import struct
@@ -14,10 +15,20 @@ def exchange(
     it the socket's own patience holds. Raises OSError, and ValueError for an answer that is shorter
     than `least` or longer than `most` bytes."""
     try:
-        peer.sendall(struct.pack(">i", len(request)) + request)
+        send(peer, request)
     except OSError:
         peer.recv(1)  # raises what was said before they hung up: TLS 1.3 wants a certificate so
         raise
+    return receive(peer, least=least, most=most, until=until)
+
+
+def send(peer: socket.socket, message: bytes) -> None:
+    """Raises OSError."""
+    peer.sendall(struct.pack(">i", len(message)) + message)
+
+
+def receive(peer: socket.socket, *, least: int, most: int, until: float | None = None) -> bytes:
+    """The next message, without its length; the rest as `exchange`."""
     (size,) = struct.unpack(">i", _take(peer, 4, until))
     if not least <= size <= most:
         raise ValueError(f"an answer of {size} bytes")

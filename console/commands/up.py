@@ -147,7 +147,7 @@ def command(
         raise usage("--token goes with --join")
     if config is None and os.path.exists(_kept(data)):
         config = _kept(data)
-    read = partial(_read, os.path.abspath(config) if config else None, listen, _given(settings))
+    read = partial(_read, os.path.abspath(config) if config else None, listen, given(settings))
     broker = _load(read)
     if check:
         return _check(_folders(data, broker), broker, cluster_id)
@@ -313,8 +313,8 @@ def _join(
     from console.model.link import Link
     from penstock.reach import SPEAKS_TLS, barred
 
-    given = _given(settings)
-    if config is not None or "log.dirs" in given or "log.dir" in given:
+    chosen = given(settings)
+    if config is not None or "log.dirs" in chosen or "log.dir" in chosen:
         raise usage(
             "--join writes the settings into the folder of --data",
             "other settings go with it as -o KEY=VALUE; with a file of your own name the"
@@ -323,7 +323,7 @@ def _join(
     link = Link(servers, {}, _JOIN_S)
     if (trouble := barred(servers)) is not None and SPEAKS_TLS in trouble.options:
         raise usage(trouble.what, "nodes speak to each other without TLS: name a listener for that")
-    return joining.prepare(link, _kept(data), node_id, cluster_id, listen, given, token)
+    return joining.prepare(link, _kept(data), node_id, cluster_id, listen, chosen, token)
 
 
 def _kept(data: str | None) -> str:
@@ -331,14 +331,15 @@ def _kept(data: str | None) -> str:
     return os.path.join(os.path.abspath(data or DEFAULT_DATA), KEPT)
 
 
-def _given(settings: tuple[str, ...]) -> dict[str, str]:
-    given: dict[str, str] = {}
+def given(settings: tuple[str, ...]) -> dict[str, str]:
+    """The settings of the flags -o. Raises Failure."""
+    found: dict[str, str] = {}
     for item in settings:
         key, equals, value = item.partition("=")
         if not equals or not key.strip():
             raise usage(f"-o {item!r} is not KEY=VALUE", "for example -o num.partitions=3")
-        given[key.strip()] = value.strip()
-    return given
+        found[key.strip()] = value.strip()
+    return found
 
 
 def _load(read: Read) -> BrokerConfig:

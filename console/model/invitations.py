@@ -21,11 +21,17 @@ from appliance.config.invitations import (
 from console.model.configs import APPEND, BROKER, SET, SUBTRACT, values_of
 from console.model.failure import Failure, usage
 from console.model.link import Link
+from console.model.nodes import look
 from console.model.plain_request import ask
 from console.model.refusals import check
 
 VALID_S: Final = 3600
 _ALTER: Final = (44, 1)
+_ROUTE: Final = (
+    "controller.listener.names", "inter.broker.listener.name", "listener.security.protocol.map",
+    "security.inter.broker.protocol",
+)  # fmt: skip
+"""Settings that say how nodes reach one another."""
 _REMEDY: Final = "penstock cluster invite, on the host of one of its nodes, prints another line"
 
 
@@ -68,6 +74,18 @@ def invited(link: Link, token: str | None, number: int | None) -> int | None:
     if number not in (None, found.node_id):
         raise usage(f"the token is for node {found.node_id}, not for node {number}")
     return found.node_id
+
+
+def shows_certificates(link: Link) -> bool:
+    """True if nodes reach controllers by TLS, so that a new one needs a certificate. Raises
+    Failure."""
+    from appliance.config import between_nodes
+    from appliance.config.broker import BrokerConfig
+
+    number = next((one for one, node in look(link).all.items() if node.lives), None)
+    told = values_of(link, BROKER, (str(number),), _ROUTE).get(str(number), {})
+    config = BrokerConfig.of({key: value for key, value in told.items() if value})
+    return between_nodes.to_controllers(config).protocol == "SSL"
 
 
 def _told(link: Link) -> tuple[str | None, list[Invitation]]:

@@ -44,12 +44,12 @@ def invite(link: Link, listen: str | None = None, valid_s: float = VALID_S) -> I
     from appliance.config.listeners import LOOPBACK, in_url, parse_endpoint
 
     opened = let_others_in(link, look(link), listen)
-    places = _controllers(link)
+    places = controller_places(link)
     upgraded = not dynamic(quorum_told(link))
     if upgraded:
         features.raise_to(link, features.KRAFT, 1)
     found = look(link)
-    number = _free(found)
+    number = free_number(found)
     line = _line(found, number, new_token(link, number, valid_s))
     told = [parse_endpoint("address", one) for one in (*_living(found, number), *places.values())]
     here = any(one.host in LOOPBACK for one in told)
@@ -114,7 +114,7 @@ def prepare(
     found, places = _known(link, cluster_id)
     number = invited(link, token, number)
     if number is None:
-        number = _free(found)
+        number = free_number(found)
     elif number in found.all:
         _check_lost(link, found, number)
     seeds = [place for one, place in places.items() if one != number]
@@ -129,7 +129,7 @@ def prepare(
 
 def _known(link: Link, cluster_id: str) -> tuple[Nodes, dict[int, str]]:
     """The cluster that is joined, and where its controllers are reached."""
-    places = _controllers(link)
+    places = controller_places(link)
     if not dynamic(quorum_told(link)):
         raise Failure(
             "the voters of this cluster are fixed by its settings",
@@ -151,7 +151,7 @@ def _check_lost(link: Link, found: Nodes, number: int) -> None:
     if found.all[number].lives:
         raise usage(
             f"node {number} exists already and runs",
-            f"leave out --node-id for the next free id ({_free(found)})",
+            f"leave out --node-id for the next free id ({free_number(found)})",
         )
     replaceable(link, number)
 
@@ -191,7 +191,7 @@ def _escaped(value: str) -> str:
     return value.replace("\\", "\\\\")
 
 
-def _controllers(link: Link) -> dict[int, str]:
+def controller_places(link: Link) -> dict[int, str]:
     """Where each voter is reached. Raises Failure when one cannot be, with the remedy."""
     told = quorum_told(link)
     if told is None:
@@ -210,6 +210,6 @@ def _controllers(link: Link) -> dict[int, str]:
     return {int(one.replica_id): places[int(one.replica_id)] for one in told.current_voters}
 
 
-def _free(found: Nodes) -> int:
+def free_number(found: Nodes) -> int:
     """A number that nobody has, nor had as long as somebody with a higher one is there."""
     return max(found.all, default=0) + 1

@@ -8,6 +8,7 @@ command = LazyGroup(
     table={
         "status": ("status", "Show nodes, the quorum and replicas that are out of sync."),
         "invite": ("invite", "Print the command that starts the next node."),
+        "join": ("join", "Start as the node that penstock cluster invite --host has invited."),
         "grow": ("grow", "Raise the replication factor of every topic, to three for example."),
         "leave": ("leave", "Remove a node; other nodes take its replicas."),
         "replace": ("replace", "Replace a lost node by an empty one."),

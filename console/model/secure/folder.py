@@ -12,7 +12,7 @@ Everything in it belongs to its owner alone. `ca.key` signs: whoever has it can 
 import datetime
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -160,6 +160,21 @@ class SecureFolder:
             ) from None
         except (OSError, ValueError) as problem:
             raise Failure(f"the authority in {self.path} cannot be used: {problem}") from None
+
+    def keep_node(self, key: bytes, certificate: bytes, authority: bytes) -> None:
+        """Writes what a node shows, and the authority that it believes; the authority's key is
+        elsewhere. All are PEM, certificate with the authority's behind it."""
+        _make_private(self.path)
+        self._write("ca.pem", authority)
+        self._write("server.pem", key + certificate)
+
+    def write_settings(self, settings: Mapping[str, str]) -> None:
+        """Writes server.properties."""
+        lines = []
+        for key, value in settings.items():
+            escaped = value.replace("\\", "\\\\").replace("\n", "\\n")
+            lines.append(f"{key}={escaped}\n")
+        self._write("server.properties", "".join(lines).encode())
 
     def _unit(self) -> str | None:
         """The unit in the subjects of servers here; None where none is a node: a server's new

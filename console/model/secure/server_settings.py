@@ -13,9 +13,9 @@ from appliance.config.acl_checks import NODES
 ADMIN: Final = "admin"
 NODES_UNIT: Final = "nodes"
 """The organizational unit (OU) in the subjects of nodes' certificates."""
-RULES: Final = f"RULE:^CN=[A-Za-z0-9._:*-]+,(OU={NODES_UNIT})$/$1/,RULE:^CN=([^,]+)$/$1/,DEFAULT"
-"""ssl.principal.mapping.rules by which a node is User:OU=nodes, and the client NAME User:NAME. The
-first one has no comma and no backslash in CN, so that no client's name reads as a node's unit."""
+RULES: Final = f"RULE:^CN=[A-Za-z0-9._:*-]+,(OU={NODES_UNIT})$/$1/,RULE:^CN=([^,=]+)$/$1/,DEFAULT"
+"""ssl.principal.mapping.rules by which a node is User:OU=nodes, and the client NAME User:NAME. No
+comma, backslash or = is in a name that they take, so that no client's name reads as a node's."""
 PORTS: Final = 3
 """How many ports in a row an appliance takes for other hosts: clients, nodes, controllers."""
 
