@@ -15,19 +15,21 @@ def exchange(
     it the socket's own patience holds. Raises OSError, and ValueError for an answer that is shorter
     than `least` or longer than `most` bytes."""
     try:
-        send(peer, request)
+        send_message(peer, request)
     except OSError:
         peer.recv(1)  # raises what was said before they hung up: TLS 1.3 wants a certificate so
         raise
-    return receive(peer, least=least, most=most, until=until)
+    return receive_message(peer, least=least, most=most, until=until)
 
 
-def send(peer: socket.socket, message: bytes) -> None:
+def send_message(peer: socket.socket, message: bytes) -> None:
     """Raises OSError."""
     peer.sendall(struct.pack(">i", len(message)) + message)
 
 
-def receive(peer: socket.socket, *, least: int, most: int, until: float | None = None) -> bytes:
+def receive_message(
+    peer: socket.socket, *, least: int, most: int, until: float | None = None
+) -> bytes:
     """The next message, without its length; the rest as `exchange`."""
     (size,) = struct.unpack(">i", _take(peer, 4, until))
     if not least <= size <= most:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from appliance.base.errors import ConfigError
+from appliance.config import between_nodes
 from appliance.config.broker import BrokerConfig
 from appliance.config.listeners import EVERYWHERE, LOOPBACK, Voter, parse_endpoint
 
@@ -99,7 +100,10 @@ def _places(found: Sequence[Voter]) -> Said:
 def _own_listener(config: BrokerConfig, found: Sequence[Voter]) -> Said:
     """The others come to where the list says that this node is."""
     names = config.list("controller.listener.names")
-    listener = next((one for one in config.opened() if config.is_controllers(one.name)), None)
+    opened = [one for one in config.opened() if config.is_controllers(one.name)]
+    # Voters are reached by the first name, which need not be the first of listeners.
+    way = between_nodes.to_controllers(config).listener
+    listener = next((one for one in opened if one.name == way), opened[0] if opened else None)
     (mine,) = (one for one in found if one.node_id == config.int("node.id"))
     if listener is None:
         raise ConfigError(

@@ -35,7 +35,7 @@ from appliance.quorum.epochs import LAST
 from appliance.quorum.messages import NOBODY, Known
 from appliance.quorum.replica import Replica
 from appliance.quorum.times import Times
-from appliance.quorum.voters import ANY, STATIC, Electorate, History, Voter
+from appliance.quorum.voters import ANY, STATIC, Electorate, History, Voter, place_of
 from appliance.wire import control_records as control
 from appliance.wire import kraft_records as kraft
 from appliance.wire.batch import (
@@ -159,10 +159,11 @@ class MetadataQuorum:
         """The finalized one, at the end of the log."""
         return self.electing.latest.kraft_version
 
-    def reached(self) -> dict[int, tuple[str, int]]:
-        """(host, port) of the controller listener of each voter, by its id."""
+    def reached(self, listener: str) -> dict[int, tuple[str, int]]:
+        """(host, port) of this controller listener of each voter that has it, by its id."""
         voters = self.electing.latest.voters
-        return {one.node_id: one.endpoints[0][1:] for one in voters if one.endpoints}
+        told = {one.node_id: place_of(one.endpoints, listener) for one in voters}
+        return {node: place for node, place in told.items() if place is not None}
 
     # Electing -------------------------------------------------------------------------------------
 

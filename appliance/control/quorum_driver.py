@@ -13,6 +13,7 @@ Invariant: nothing is said to anybody before quorum-state has what it follows fr
 no room it is tried again: until then nothing is sent and no vote is granted.
 """
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final, Protocol
 
@@ -23,6 +24,7 @@ from appliance.base.errors import (
     DiskFull,
     PeerError,
 )
+from appliance.config.between_nodes import to_controllers
 from appliance.config.broker import BrokerConfig
 from appliance.control import quorum_wire as wire
 from appliance.control.commit_times import CommitTimes
@@ -38,7 +40,7 @@ from appliance.metadata.identity import Identity
 from appliance.peers.conversation import NEVER
 from appliance.quorum.majority import needed
 from appliance.quorum.messages import BeginEpoch, Fetch, Fetched, Known, Message, Voted
-from appliance.quorum.voters import Endpoint
+from appliance.quorum.voters import STATIC, Endpoint, place_of
 from appliance.shell.bugs import Bugs
 from appliance.shell.log import ERROR, NOTICE, WARNING, Log
 from appliance.shell.loop import LONGEST_WAIT_MS
@@ -97,7 +99,11 @@ class QuorumDriver:
         self._bugs = Bugs(events)
         self._roles = roles
         self._endpoints = endpoints
-        self.others = Everybody(identity.node_id, quorum.reached, seeds(config))
+        self._names = config.list("controller.listener.names")
+        self._listener = to_controllers(config).listener
+        self.others = Everybody(
+            identity.node_id, lambda: quorum.reached(self._listener), seeds(config)
+        )
         self._request_ms = config.int("controller.quorum.request.timeout.ms")
         self._fetch_ms = config.int("controller.quorum.fetch.timeout.ms")
         self._backoff_ms = config.int("controller.quorum.retry.backoff.ms")
@@ -114,7 +120,7 @@ class QuorumDriver:
         self._leaves = False
         self.served = Served(
             quorum, identity, disk, clock, events, self.settle, roles.reply,
-            self.places, self.others.learn,
+            self._places_by, self._hear_of,
         )  # fmt: skip
         self.level = quorum.alone
         self.commits = CommitTimes()
@@ -125,8 +131,26 @@ class QuorumDriver:
 
     def places(self) -> dict[int, tuple[str, int]]:
         """(host, port) of the controllers' listener of each voter, by its id, and of who leads."""
-        mine = {self._identity.node_id: self._endpoints[0][1:]} if self._endpoints else {}
-        return self.others.places() | mine
+        return self.others.places() | self._own(self._listener)
+
+    def _own(self, listener: str) -> dict[int, tuple[str, int]]:
+        place = place_of(self._endpoints, listener)
+        return {} if place is None else {self._identity.node_id: place}
+
+    def _places_by(self, listener: str) -> dict[int, tuple[str, int]]:
+        """The same, for who asks by this listener: by another one than this node's own way to
+        controllers, those are told that have it."""
+        if listener not in self._names or listener == self._listener:
+            return self.places()
+        return self._quorum.reached(listener) | self._own(listener)
+
+    def _hear_of(self, node: int, endpoints: Sequence[Endpoint]) -> None:
+        """A node says where it is reached, or somebody says it of that. Static voters are where
+        the settings say: those of others may name another listener than this node's."""
+        place = place_of(endpoints, self._listener)
+        static = self._quorum.kraft_version == STATIC and self._quorum.electing.latest.voters
+        if place is not None and not static:
+            self.others.learn({node: place})
 
     # Turns ----------------------------------------------------------------------------------------
 
@@ -277,7 +301,7 @@ class QuorumDriver:
                 for one, peer in sorted(replica.peers.items())
                 if one not in voters and peer.fetched_ms > seen_ms
             ),
-            quorum.reached(),
+            quorum.reached(self._listener),
         )
 
     # Asking others --------------------------------------------------------------------------------
@@ -308,7 +332,8 @@ class QuorumDriver:
         try:
             if isinstance(answer, PeerError):
                 raise answer
-            self.others.learn(wire.places(answer))
+            for node, (host, port) in wire.places(answer).items():
+                self._hear_of(node, [Endpoint(self._listener, host, port)])
             return wire.answered(what, answer)
         except PeerError as cause:
             if cause.code != NETWORK_EXCEPTION:

@@ -5,7 +5,7 @@ nothing is answered before quorum-state has what the answer follows from (`settl
 `shell.py` for each such request, and by the driver in each turn.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from appliance.authorization import needs
@@ -29,7 +29,7 @@ from appliance.metadata.checkpoint import SnapshotId
 from appliance.metadata.identity import Identity
 from appliance.peers.conversation import NEVER
 from appliance.quorum.messages import BeginEpoch, EndEpoch, Fetch, Fetched, Vote
-from appliance.quorum.voters import STATIC
+from appliance.quorum.voters import STATIC, Endpoint
 from appliance.shell.log import WARNING, Log
 from appliance.wire.build import response
 from appliance.wire.messages import decode_request, encode_response
@@ -39,7 +39,7 @@ Reply = Callable[[int, int, int, bytes], None]
 
 
 class _Parked(NamedTuple):
-    """A fetch that waits. seen: what would be news."""
+    """A fetch that waits. seen: what would be news. listener: by which it came."""
 
     netproc: int
     token: int
@@ -47,11 +47,13 @@ class _Parked(NamedTuple):
     asked: wire.Asked
     until_ms: int
     seen: tuple[int, int, int, bool]
+    listener: str
 
 
 class Served:
     """settle: what follows from what was heard is on the disk and done at return, or, False: there
-    was no room for it. places: where controllers are reached; learn: hears of that. acting: the
+    was no room for it. places: where controllers are reached by a listener of this name; learn:
+    hears of that. acting: the
     replica may know what quorum-state does not, because a request has not come to its end."""
 
     def __init__(
@@ -63,8 +65,8 @@ class Served:
         events: Log,
         settle: Callable[[], bool],
         reply: Reply,
-        places: Callable[[], wire.Places],
-        learn: Callable[[wire.Places], None],
+        places: Callable[[str], wire.Places],
+        learn: Callable[[int, Sequence[Endpoint]], None],
     ) -> None:
         self._quorum = quorum
         self._replica = quorum.replica
@@ -102,6 +104,7 @@ class Served:
             self._answer(netproc, token, INVALID_REQUEST, b"")
             return
         asked: wire.Asked | None = None
+        listener = rights.caller.listener
         try:
             if code := rights.refusal(needs.ACT_AS_BROKER):
                 raise PeerError(code, "it may not act as a node of the cluster")
@@ -111,7 +114,7 @@ class Served:
             asked = wire.read(key, request, self._identity.cluster_id)
             checks.check_fields(asked.what)
             if isinstance(asked.what, Fetch):
-                self._fetch(netproc, token, version, asked, asked.what)
+                self._fetch(netproc, token, version, asked, listener)
                 return
             static = self._quorum.kraft_version == STATIC
             checks.check_voter(asked, self._replica, static=static)
@@ -121,21 +124,23 @@ class Served:
             self._events.event_seldom(WARNING, "voter-refused", **fields)
             values = wire.refusal(key, cause.code)
             if asked is not None and isinstance(cause, checks.RowRefused):
-                values = self._refused(asked.what, cause.code)
+                values = self._refused(asked.what, cause.code, self._places(listener))
             self._reply(netproc, token, key, version, values)
             return
-        if isinstance(asked.what, BeginEpoch) and asked.place is not None and not static:
-            self._learn({asked.what.leader: asked.place})
+        if isinstance(asked.what, BeginEpoch):
+            self._learn(asked.what.leader, asked.endpoints)
         granted = self._said(asked.what)
-        values = wire.told(asked.what, self._leader, self._places(), granted)
+        values = wire.told(asked.what, self._leader, self._places(listener), granted)
         self._reply(netproc, token, key, version, values)
 
-    def _refused(self, what: Vote | BeginEpoch | EndEpoch | Fetch, code: int) -> wire.Values:
+    def _refused(
+        self, what: Vote | BeginEpoch | EndEpoch | Fetch, code: int, places: wire.Places
+    ) -> wire.Values:
         """The answer to a request whose fields are wrong."""
         if isinstance(what, Fetch):
             leader, epoch = self._leader
-            return wire.records(Fetched(epoch, leader), what, b"", self._places(), code)
-        return wire.told(what, self._leader, self._places(), code=code)
+            return wire.records(Fetched(epoch, leader), what, b"", places, code)
+        return wire.told(what, self._leader, places, code=code)
 
     @property
     def _leader(self) -> tuple[int, int]:
@@ -155,17 +160,20 @@ class Served:
         return self._act() and granted
 
     def _fetch(
-        self, netproc: int, token: int, version: int, asked: wire.Asked, what: Fetch
+        self, netproc: int, token: int, version: int, asked: wire.Asked, listener: str
     ) -> None:
+        what = asked.what
+        assert isinstance(what, Fetch)
         answer = self._fetched_by(what, self._now_ms())
         limits = asked.limits
         fresh = answer.parts is not None or answer.snapshot is not None or what.end < self._end
         fresh = fresh or answer.high_watermark > limits.high_watermark
         if answer.leads and not fresh and limits.max_wait_ms > 0:
             until_ms = self._now_ms() + limits.max_wait_ms
-            self._parked.append(_Parked(netproc, token, version, asked, until_ms, self._news))
+            waits = _Parked(netproc, token, version, asked, until_ms, self._news, listener)
+            self._parked.append(waits)
         else:
-            self._say(netproc, token, version, asked, answer)
+            self._say(netproc, token, version, asked, answer, listener)
 
     def _fetched_by(self, what: Fetch, now_ms: int) -> Fetched:
         self.acting = True
@@ -201,18 +209,24 @@ class Served:
             what = one.asked.what
             assert isinstance(what, Fetch)
             answer = self._fetched_by(what, now_ms)
-            self._say(one.netproc, one.token, one.version, one.asked, answer)
+            self._say(one.netproc, one.token, one.version, one.asked, answer, one.listener)
         return min((one.until_ms for one in self._parked), default=NEVER)
 
     def _say(
-        self, netproc: int, token: int, version: int, asked: wire.Asked, answer: Fetched
+        self,
+        netproc: int,
+        token: int,
+        version: int,
+        asked: wire.Asked,
+        answer: Fetched,
+        listener: str,
     ) -> None:
         """Answer a fetch, with what stands in the log whether it is on the disk or not."""
         what, data = asked.what, b""
         assert isinstance(what, Fetch)
         if answer.leads and answer.parts is None and answer.snapshot is None:
             data = self._read(what.end, asked.limits.max_bytes)
-        values = wire.records(answer, what, data, self._places())
+        values = wire.records(answer, what, data, self._places(listener))
         self._reply(netproc, token, wire.FETCH, version, values)
 
     def _read(self, start: int, max_bytes: int) -> bytes:

@@ -217,14 +217,14 @@ def _only(topics: Any) -> Any:
 
 class Asked(NamedTuple):
     """A request as it came: what decides, and what else its answer needs. voter, directory: for
-    whom it is, -1 and ANY for whoever reads it. place: where it says that its sender is
+    whom it is, -1 and ANY for whoever reads it. endpoints: where it says that its sender is
     reached."""
 
     what: Vote | BeginEpoch | EndEpoch | Fetch
     limits: Limits
     voter: int
     directory: bytes = ANY
-    place: tuple[str, int] | None = None
+    endpoints: tuple[Endpoint, ...] = ()
 
 
 def read(key: int, asked: Any, cluster_id: str) -> Asked:
@@ -257,9 +257,9 @@ def read(key: int, asked: Any, cluster_id: str) -> Asked:
         return Asked(vote, limits, voter, directory)
     if key == BEGIN:
         begin = BeginEpoch(row.leader_epoch, row.leader_id)
-        ends = getattr(asked, "leader_endpoints", ())
-        place = (ends[0].host, ends[0].port) if ends else None
-        return Asked(begin, limits, voter, directory, place)
+        told = getattr(asked, "leader_endpoints", ())
+        ends = tuple(Endpoint(one.name, one.host, one.port) for one in told)
+        return Asked(begin, limits, voter, directory, ends)
     if key == END:
         successors = getattr(row, "preferred_successors", ()) or tuple(
             one.candidate_id for one in getattr(row, "preferred_candidates", ())

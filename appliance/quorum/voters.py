@@ -5,6 +5,7 @@ A voter is a node with one log: whoever comes back with another folder is anothe
 number is the same.
 """
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 ANY: Final = bytes(16)
@@ -31,6 +32,14 @@ class Voter(NamedTuple):
     endpoints: tuple[Endpoint, ...] = ()
     lowest: int = STATIC
     highest: int = DYNAMIC
+
+
+def place_of(endpoints: Sequence[Endpoint], listener: str) -> tuple[str, int] | None:
+    """(host, port) of the endpoint of this listener; of the only one where names differ."""
+    for one in endpoints:
+        if one.name == listener or len(endpoints) == 1:
+            return one.host, one.port
+    return None
 
 
 class Electorate(NamedTuple):

@@ -41,6 +41,7 @@ SAMPLES = {
     "txn abort": "{group} --dry-run",
     "cluster status": "",
     "cluster invite": "--valid 1m",
+    "cluster join": "not-a-token --folder {away}",
     "cluster grow": "1 --dry-run",
     "cluster leave": "1 --dry-run",
     "cluster replace": "1 --check",

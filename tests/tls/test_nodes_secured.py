@@ -19,6 +19,7 @@ PARTITIONS = 3
 API_VERSIONS = 18
 ASK_VERSIONS = bytes.fromhex("0000000a 0012 0000 00000001 0000")
 LIMIT_S = 30
+WHO_IS_A_NODE = {"penstock.node.principals": "User:CN=broker,O=Tests"}
 
 
 def secure(nodes, pki):
@@ -56,22 +57,17 @@ def nodes(tmp_path_factory, pki):
 
 
 def test_a_cluster_changes_over_node_by_node(tmp_path, pki):
-    """First every node gets the listener in TLS, then each names it; nothing is lost meanwhile."""
+    """First every node gets listeners in TLS, for brokers and for controllers; then each uses
+    them; then each closes the others, and says who is a node. Nothing is lost meanwhile."""
     with Nodes(tmp_path) as nodes:
         nodes.create("each", PARTITIONS)
         with ClusterLoad(nodes, "each") as load:
             load.go_on()
-            secure(nodes, pki)
-            names = "listener.security.protocol.map", "inter.broker.listener.name"
-            for node in nodes.all.values():
-                node.properties |= {
-                    names[0]: "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,BROKERS:SSL",
-                    names[1]: "PLAINTEXT",
-                }
-                del node.properties["listener.name.controller.ssl.client.auth"]
-            for named in ("PLAINTEXT", "BROKERS"):
+            ports = {number: [kafka.free_port(), kafka.free_port()] for number in nodes.all}
+            voters = ",".join(f"{n}@{nodes[n].host}:{ports[n][1]}" for n in nodes.all)
+            for step in (with_both, lambda *_: changed(voters), tls_alone):
                 for number, node in nodes.all.items():
-                    node.properties[names[1]] = named
+                    node.properties |= step(node, *ports[number]) | of_broker(pki)
                     nodes.kill(number)
                     nodes.start(number)
                     load.wait_served()
@@ -81,6 +77,41 @@ def test_a_cluster_changes_over_node_by_node(tmp_path, pki):
             load.check_content()
             nodes.wait(lambda: nodes.level(load.topic, PARTITIONS), "all replicas are level")
             nodes.compare_replicas(load.topic, PARTITIONS)
+
+
+def with_both(node, brokers, controllers):
+    """Listeners in TLS beside those that are there."""
+    more = f"BROKERS://{node.host}:{brokers}"
+    return {
+        "listeners":
+            f"{node.properties['listeners']},{more},CONTROLLERS://{node.host}:{controllers}",
+        "advertised.listeners": f"{node.properties['advertised.listeners']},{more}",
+        "listener.security.protocol.map":
+            "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,BROKERS:SSL,CONTROLLERS:SSL",
+        "controller.listener.names": "CONTROLLER,CONTROLLERS",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "listener.name.brokers.ssl.client.auth": "required",
+        "listener.name.controllers.ssl.client.auth": "required",
+    }  # fmt: skip
+
+
+def changed(voters):
+    """Brokers and controllers are reached by them."""
+    return {
+        "inter.broker.listener.name": "BROKERS",
+        "controller.listener.names": "CONTROLLERS,CONTROLLER",
+        "controller.quorum.voters": voters,
+    }
+
+
+def tls_alone(node, *_):
+    """Controllers have no other one, and nodes are known."""
+    opened = [one for one in node.properties["listeners"].split(",") if "CONTROLLER:" not in one]
+    return {
+        "listeners": ",".join(opened),
+        "controller.listener.names": "CONTROLLERS",
+        **WHO_IS_A_NODE,
+    }
 
 
 def doors(nodes):

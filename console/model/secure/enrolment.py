@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 
 from console.model.failure import UNREACHABLE, Failure, usage
 from console.model.secure.authority import fingerprint_of, new_request
-from penstock.frames import exchange, receive, send
+from penstock.frames import exchange, receive_message, send_message
 
 _MOST: Final = 1 << 20
 """Bytes of a message."""
@@ -132,10 +132,10 @@ class Enrolling:
         """The signing request of who has the token. Raises OSError, ValueError."""
         end = time.monotonic() + _CONVERSATION_S
         peer.settimeout(_CONVERSATION_S)
-        send(peer, self._authority)
+        send_message(peer, self._authority)
         tls = self._context.wrap_socket(peer, server_side=True)
         try:
-            asked = json.loads(receive(tls, least=2, most=_MOST, until=end))
+            asked = json.loads(receive_message(tls, least=2, most=_MOST, until=end))
             if not hmac.compare_digest(bytes.fromhex(asked["secret"]), token.secret):
                 raise ValueError("it has another token")
             return str(asked["request"]).encode(), tls
@@ -151,10 +151,10 @@ def _answer(tls: ssl.SSLSocket, request: bytes, sign: Sign) -> Offer:
     try:
         offer = sign(request)
     except (ValueError, Failure) as problem:
-        send(tls, json.dumps({"error": str(problem)}).encode())
+        send_message(tls, json.dumps({"error": str(problem)}).encode())
         raise Failure(f"the new node was refused: {problem}", _REMEDY) from None
     try:
-        send(tls, json.dumps(offer).encode())
+        send_message(tls, json.dumps(offer).encode())
     except OSError as problem:
         raise Failure(f"the certificate did not arrive: {_why(problem)}", _REMEDY) from None
     return offer
@@ -179,7 +179,7 @@ def enrol(token: Token) -> Enrolled:
     try:
         with socket.create_connection((token.host, token.port), _CONVERSATION_S) as plain:
             plain.settimeout(3 * _CONVERSATION_S)
-            authority = receive(plain, least=1, most=_MOST, until=end)
+            authority = receive_message(plain, least=1, most=_MOST, until=end)
             if not hmac.compare_digest(fingerprint_of(authority), token.fingerprint):
                 raise Failure(
                     f"{where} shows another authority than the token names: nothing was sent there",
