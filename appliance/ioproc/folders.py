@@ -46,14 +46,22 @@ def make_way(disk: Disk, folder: str, topic_id: bytes, unique: str) -> str:
 
 
 def move_away(disk: Disk, folder: str, unique: str) -> str:
-    """Rename a folder that belongs to nobody; its records stay there for a person to look at."""
+    """Rename a folder that belongs to nobody; its records stay there for a person to look at.
+    Earlier ones of the same name and `unique` stay, too."""
     parent, _, name = folder.rpartition("/")
     topic, _, partition = name.rpartition("-")
-    tail = f"-{partition}.{unique}{STRAY_FOLDER}"
-    stray = f"{parent}/{topic[: 255 - len(tail)]}{tail}"
+    number, more = 0, ""
+    while disk.exists(stray := _stray(parent, topic, f"-{partition}.{unique}{more}")):
+        number += 1
+        more = f"{number:x}"
     disk.rename(folder, stray)
     disk.sync_dir(parent)
     return stray
+
+
+def _stray(parent: str, topic: str, tail: str) -> str:
+    tail += STRAY_FOLDER
+    return f"{parent}/{topic[: 255 - len(tail)]}{tail}"
 
 
 def renamed(disk: Disk, parent: str, name: str) -> bool:

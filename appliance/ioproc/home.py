@@ -261,7 +261,8 @@ class Home:
             known = self._follower.image.topics_by_id
             self._waiting.update(self._returning.make_way((topic.name, index), key, known))
             self._make_way(name, topic.topic_id)
-            was_deleted = self._returning.is_out(key) or self._trash.bring_back(name, key)
+            was_deleted = self._returning.is_out(key)
+            was_deleted = was_deleted or self._trash.bring_back(name, key, self._opener.strays)
             self._afresh.may_be_opened(name, key, found)
             where = self._afresh.lay_in(key) or directory_of(found, self._node_id)
             log, directory, visible = self._opener.open(
@@ -271,6 +272,7 @@ class Home:
             name_of = handle, topic.name, index, topic.topic_id
             partition = Partition(*name_of, log, found.leader_epoch, role, visible, now_ms)
             partition.directory = directory
+            self._say_strays()
             self._say_cut(partition)
             if self.opened < self.total:  # later, a name in the checkpoints is of an older topic
                 with suppress(StorageFailed):  # whoever reads there is told
@@ -340,16 +342,22 @@ class Home:
             found = None if parsed is None else image.partition(*parsed)
             if parsed is None or (found is not None and self._node_id in found.replicas):
                 continue
-            path = f"{parent}/{name}"
-            topic_id = read_topic_id(self._disk, path)
-            owner = (topic_id, parsed[1]) if topic_id else (name.encode(), 0)
-            if home_of(*owner, self._ioprocs) != self._me:
-                continue
-            if topic_id and self._trash.keeps(topic_id):
-                self._put_away(number, name, topic_id)
-            else:
-                unique = (topic_id or bytes(16)).hex()
-                self._opener.strays.append(folders.move_away(self._disk, path, unique))
+            try:
+                self._move_stray(number, name, parsed[1])
+            except StorageFailed as failure:  # others are served all the same
+                self._events.event(ERROR, "not-deleted", folder=f"{parent}/{name}", cause=failure)
+
+    def _move_stray(self, number: int, name: str, index: int) -> None:
+        path = f"{self._dirs.paths[number]}/{name}"
+        topic_id = read_topic_id(self._disk, path)
+        owner = (topic_id, index) if topic_id else (name.encode(), 0)
+        if home_of(*owner, self._ioprocs) != self._me:
+            return
+        if topic_id and self._trash.keeps(topic_id):
+            self._put_away(number, name, topic_id)
+        else:
+            unique = (topic_id or bytes(16)).hex()
+            self._opener.strays.append(folders.move_away(self._disk, path, unique))
 
     def _say_cut(self, partition: Partition) -> None:
         """Logs what recovery cut off: a torn tail, or whole segments behind a hole."""
@@ -403,7 +411,7 @@ class Home:
         """This node has no replica of the partition any more, or another one, in another row."""
         partition = self._replicas.pop((change.topic_id, change.index), None)
         if partition is not None and self._core.partitions.get(partition.handle) is partition:
-            self.leaving.begin([partition], before, kept=False)
+            self.leaving.begin([partition], before, kept=False, removed=True)
 
     def _registered(self, broker_id: int) -> None:
         """Perhaps this life of the appliance: now it leads what the metadata says, and what lies in

@@ -49,13 +49,16 @@ Leaves = Callable[[Partition, int], None]
 
 class Leaver:
     """One partition. before: the metadata below which it was not removed yet. kept: it may come
-    back. aside: it is fetched anew, and until then its folder goes aside. removal: what is left of
-    it."""
+    back. aside: it is fetched anew, and until then its folder goes aside. removed: its topic is
+    there still, and may have another replica here. removal: what is left of it."""
 
-    __slots__ = ("aside", "before", "failure", "kept", "partition", "removal", "step")
+    __slots__ = ("aside", "before", "failure", "kept", "partition", "removal", "removed", "step")
 
-    def __init__(self, partition: Partition, before: int, *, kept: bool, aside: bool) -> None:
+    def __init__(
+        self, partition: Partition, before: int, *, kept: bool, aside: bool, removed: bool = False
+    ) -> None:
         self.aside = aside
+        self.removed = removed
         self.partition = partition
         self.before = before
         self.kept = kept
@@ -96,13 +99,16 @@ class Leaving:
         first = next(iter(self._all.values()), None)
         return applied if first is None else first.before
 
-    def begin(self, partitions: Iterable[Partition], before: int, *, kept: bool) -> None:
-        """Their topic was removed by metadata behind `before`. kept: it may come back."""
+    def begin(
+        self, partitions: Iterable[Partition], before: int, *, kept: bool, removed: bool = False
+    ) -> None:
+        """Their topic was removed by metadata behind `before`, or with `removed` this node's
+        replicas of it. kept: it may come back."""
         for partition in partitions:
             key, name = (partition.topic_id, partition.index), (partition.topic, partition.index)
             if key not in self._all:
                 assert name not in self._names, "its name was given on before it had gone"
-                leaver = Leaver(partition, before, kept=kept, aside=False)
+                leaver = Leaver(partition, before, kept=kept, aside=False, removed=removed)
                 self._all[key] = self._names[name] = leaver
                 self._queued[leaver] = None
 
@@ -256,7 +262,10 @@ def _put_away(disk: Disk, leavers: list[Leaver], now_ms: int) -> None:
                 folder = move_away(disk, log.path, f"{now_ms:032x}")
                 leaver.removal = Removal(now_ms, (), folder)
             else:
-                leaver.removal = log.delete(leaver.partition.topic_id.hex(), now_ms, sync=False)
+                # What has the topic's id may come back, and a removed replica never may: parts of
+                # it may be gone by then.
+                unique = f"{now_ms:032x}" if leaver.removed else leaver.partition.topic_id.hex()
+                leaver.removal = log.delete(unique, now_ms, sync=False)
         except StorageFailed as failure:
             leaver.failure = failure
     parents = {one.removal.folder.rpartition("/")[0]: None for one in leavers if one.removal}

@@ -6,7 +6,9 @@ for ID; the list of what is to be kept is control's (`metadata/trash.py`). Besid
 mark with what the checkpoints said of the log, because those are forgotten. Invariant: a folder is
 removed only when its topic is not in the metadata, and not in the list either or let go there, and
 then it can never come back; a folder that came back is served with its mark's numbers, whatever a
-later topic of the same name has left in the checkpoints. Called by `home.py`.
+later topic of the same name has left in the checkpoints. A folder of a topic in the metadata that
+was never kept is that of a replica which was removed: parts of it may be gone, it never comes back.
+Called by `home.py`.
 """
 
 import re
@@ -17,6 +19,7 @@ from typing import Final
 from appliance.base.disk import Disk, read_file, write_file
 from appliance.base.errors import StorageFailed
 from appliance.base.home import home_of
+from appliance.ioproc import folders
 from appliance.logstore import files
 from appliance.logstore.recovery import read_topic_id
 from appliance.metadata import trash as trash_file
@@ -103,8 +106,21 @@ class Trash:
         for parent in self._dirs():
             for name in self._disk.listdir(parent):
                 key = key_of(name)
-                if key is not None and home_of(*key, self._ioprocs) == self._me:
-                    self._folders[key] = f"{parent}/{name}"
+                if key is None or home_of(*key, self._ioprocs) != self._me:
+                    continue
+                folder = f"{parent}/{name}"
+                if key[0] in image.topics_by_id and not self._may_return(key[0], folder):
+                    self._left_behind.append(folder)
+                else:
+                    self._folders[key] = folder
+
+    def _may_return(self, topic_id: bytes, folder: str) -> bool:
+        """True if this folder of an existing topic was kept. Without a readable list every one
+        may have been. Raises StorageFailed."""
+        if topic_id in self._let_go:
+            return False  # its removal may have begun
+        known = self._version is None or topic_id in self._ids
+        return known or self._disk.exists(f"{folder}/{MARK}")
 
     def reread(self) -> dict[bytes, str] | None:
         """Look again which topics are to be kept: id → name. None for a list that cannot be read:
@@ -149,9 +165,15 @@ class Trash:
             self._dead[topic_id] = name
 
     def put_away(self, folder: str, key: Key, mark: Mark) -> None:
-        """Keep a folder that still has its name; nothing of it is open. Raises StorageFailed."""
+        """Keep a folder that still has its name; nothing of it is open. What an earlier removal of
+        the replica left is older, and goes. Raises StorageFailed."""
         write_mark(self._disk, folder, mark)
         away = files.deleted_folder(folder, key[0].hex())
+        if self._disk.exists(away):
+            other = bytes(byte ^ 0xFF for byte in key[0]).hex()
+            older = files.deleted_folder(folder, other)
+            self._disk.rename(away, older)
+            self._left_behind.append(older)
         self._disk.rename(folder, away)
         self._disk.sync_dir(folder.rpartition("/")[0])
         self.hold(key, away)
@@ -160,23 +182,31 @@ class Trash:
         """The folder was renamed: remove it when its time is over."""
         self._folders[key] = folder
 
-    def bring_back(self, name: str, key: Key) -> bool:
+    def bring_back(self, name: str, key: Key, strays: list[str]) -> bool:
         """Give a partition that is to be opened its folder again, if that is in the trash and not a
-        copy that was left behind; whether it was. Raises StorageFailed."""
-        folder = self._folders.pop(key, "")
-        if not folder and key[0] in self._ids:
+        copy that was left behind; whether it was. strays: takes what a folder of that name which is
+        not the partition's is called now. Raises StorageFailed."""
+        folder = self._folders.get(key, "")
+        if not folder and self.keeps(key[0]):
             folder = self._look_for(key)
         if not folder or not self._disk.exists(folder):
+            self._folders.pop(key, None)
             return False
         for parent in self._dirs():
             path = f"{parent}/{name}"
             if self._disk.exists(path) and read_topic_id(self._disk, path) == key[0]:
+                self._folders.pop(key, None)
                 self._left_behind.append(folder)
                 return False
         parent = folder.rpartition("/")[0]
-        assert not self._disk.exists(f"{parent}/{name}"), f"another is in the way of {folder}"
-        self._disk.rename(folder, f"{parent}/{name}")
+        path = f"{parent}/{name}"
+        # A later topic of the name that was deleted for good, or a creation that was cut short.
+        stray = folders.make_way(self._disk, path, key[0], key[0].hex())
+        if stray:
+            strays.append(stray)
+        self._disk.rename(folder, path)
         self._disk.sync_dir(parent)
+        self._folders.pop(key, None)
         return True
 
     def holds(self, key: Key) -> bool:

@@ -125,10 +125,10 @@ class Life:
 
         return checkpoint
 
-    def settle(self):
+    def settle(self, now_ms=NOW_MS):
         """Turn until nothing is left to do."""
-        while not self.home.go_on(self.world.now_ns, NOW_MS) or self.home.busy:
-            self.keeping.tick(0, NOW_MS)
+        while not self.home.go_on(self.world.now_ns, now_ms) or self.home.busy:
+            self.keeping.tick(0, now_ms)
             self.keeping.trims.go_on()
             self.world.threads.run_all()
             self.world.core.finish(self.world.now_ns)
