@@ -87,8 +87,9 @@ class Arrivals:
             if op == CANCEL:
                 self._cancel(asker, message)
                 continue
-            partition = partitions.get(handle) or self._open(handle)
+            partition = partitions.get(handle)
             try:
+                partition = partition or self._open(handle)
                 late = OPENED[0] > postponed.until or postponed.payload < 0 or postponed.held
                 if late and postponed.postpone(asker, message):
                     continue

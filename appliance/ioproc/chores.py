@@ -32,8 +32,8 @@ QUIET_MS: Final = 200
 
 
 class Chores:
-    """Everything that is done by and by. bugs: tells what chores raise that change no log; without
-    it, and for the others, an exception ends the process."""
+    """Everything that is done by and by. bugs: tells what chores raise: one run of them is lost.
+    Without it, as in a simulation, an exception ends everything."""
 
     __slots__ = (
         "_behind",
@@ -82,23 +82,22 @@ class Chores:
     def go_on(self, now_ns: int, now_ms: int, *, draining: bool) -> bool:
         """A piece of everything; False when there is more of it at once. draining: nothing new is
         begun."""
-        opened = self._home.go_on(now_ns, now_ms)
+        opened = self._ask("partitions that come and go", partial(self._home.go_on, now_ns, now_ms))
         if now_ms >= self._left.due_ms:
-            self._guard("transactions left open", partial(self._left.turn, now_ms))
+            self.guard("transactions left open", partial(self._left.turn, now_ms))
         if now_ms >= self._replicas.due_ms:
-            self._guard("replicas", partial(self._replicas.tick, now_ms))
-        self._guard("whereabouts", partial(self._whereabouts.tick, now_ms))
-        self._guard("probing", partial(self._probing.tick, now_ms))
-        self._guard("isolating", partial(self._isolating.tick, now_ns))
-        self._guard("topics that are gone", partial(self._following.tell_gone, now_ms))
+            self.guard("replicas", partial(self._replicas.tick, now_ms))
+        self.guard("whereabouts", partial(self._whereabouts.tick, now_ms))
+        self.guard("probing", partial(self._probing.tick, now_ms))
+        self.guard("isolating", partial(self._isolating.tick, now_ns))
+        self.guard("topics that are gone", partial(self._following.tell_gone, now_ms))
         housekeeping = self._housekeeping
-        housekeeping.trims.go_on()
-        idle = housekeeping.tick(now_ns, now_ms) and self._moves.tick(now_ns, now_ms)
+        self.guard("log starts", housekeeping.trims.go_on)
+        idle = housekeeping.tick(now_ns, now_ms)
+        idle = idle and self._ask("moves", partial(self._moves.tick, now_ns, now_ms))
         if not draining:
-            self._cleaning.tick(now_ns, now_ms)
-            done: list[bool] = []
-            self._guard("lags of groups", lambda: done.append(self._behind.go_on(now_ns)))
-            idle = idle and False not in done
+            self.guard("compaction", partial(self._cleaning.tick, now_ns, now_ms))
+            idle = self._ask("lags of groups", partial(self._behind.go_on, now_ns)) and idle
         under_way = housekeeping.trims.busy or self._home.busy or self._cleaning.busy
         under_way = under_way or self._replicas.due_ms <= now_ms or self._probing.busy
         paced = self._moves.under_way or self._isolating.doubts
@@ -108,7 +107,14 @@ class Chores:
         self.due_ns = now_ns + rest_ms * 1_000_000
         return opened
 
-    def _guard(self, where: str, chore: Callable[[], object]) -> None:
+    def _ask(self, where: str, chore: Callable[[], bool]) -> bool:
+        """True if nothing of the chore is left to do at once, also when it raised."""
+        done: list[bool] = []
+        self.guard(where, lambda: done.append(chore()))
+        return False not in done
+
+    def guard(self, where: str, chore: Callable[[], object]) -> None:
+        """Run something whose exceptions cost one run of it."""
         if self.bugs is None:
             chore()
         else:

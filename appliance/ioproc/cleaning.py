@@ -32,6 +32,7 @@ from appliance.shell.log import INFO, WARNING
 
 LOOK_NS: Final = 2_000_000
 """Of one turn at most, so that many logs do not hold up the rest."""
+_AFTER_BUG_NS: Final = 15_000_000_000
 _LONGEST_BACKOFF_MS: Final = 3_600_000
 _SMALLEST_CHUNK: Final = 64 << 10
 _NO_ROOM: Final = "no room"
@@ -114,7 +115,23 @@ class Cleaning:
         return self._job is not None or self._looking is not None
 
     def tick(self, now_ns: int, now_ms: int) -> None:
-        """Take what the threads have done; look for a log that is worth it now and then."""
+        """Take what the threads have done; look for a log that is worth it now and then. An
+        exception costs the log that is being cleaned: its segments may be half changed."""
+        try:
+            self._go_round(now_ns, now_ms)
+        except Exception as bug:
+            self._next_ns = now_ns + _AFTER_BUG_NS
+            self._looking = self._best = None
+            job, self._job = self._job, None
+            barrier = self._core.barrier
+            if job is None or not self._holds(job):
+                barrier.report_bug("compaction", bug)
+            else:
+                job.log.cleaning = False
+                barrier.confine_bug("compaction", job.partition, bug)
+                self._core.tell()
+
+    def _go_round(self, now_ns: int, now_ms: int) -> None:
         for done in self._threads.take():
             self._ended(done, now_ns, now_ms)
         if self._job is not None or self._threads.outstanding():
@@ -159,14 +176,21 @@ class Cleaning:
         if course is None:
             if self._written is None:
                 self._written = {
-                    number: checkpoints.read(self._disk, path, checkpoints.CLEANER)
-                    for number, path in self._dirs.online()
+                    number: self._read_points(path) for number, path in self._dirs.online()
                 }
             known = self._written.get(partition.directory, {})
             cleaned_to = known.pop((partition.topic, partition.index), 0)
             course = self._courses[partition] = Course(cleaned_to)
             self._core.served.rows.cleaned(partition, cleaned_to, 0)
         return course
+
+    def _read_points(self, path: str) -> checkpoints.Offsets:
+        """Up to where logs were cleaned; those of a folder that cannot be read begin anew."""
+        try:
+            return checkpoints.read(self._disk, path, checkpoints.CLEANER)
+        except StorageFailed as failure:
+            self._events.event(WARNING, "chore-failed", cause=failure)
+            return {}
 
     def _forget_gone(self) -> None:
         serving = self._core.partitions
@@ -257,18 +281,23 @@ class Cleaning:
 
     def _ended(self, done: Done, now_ns: int, now_ms: int) -> None:
         job, step = self._job, done.tag[0]
-        if done.failure is not None and not isinstance(done.failure, StorageFailed):
-            raise done.failure
+        failure = done.failure
+        if failure is not None and not isinstance(failure, StorageFailed):
+            self._core.barrier.report_bug("compaction", failure)
+            why = f"{type(failure).__name__}: {failure}"
+            failure = StorageFailed("" if job is None else job.work.folder, errno.EIO, why)
+            if job is not None:
+                self._course(job.partition).said = str(failure)  # it is told once
         if step == "end" or job is None:
             return
         if step == "discard":
-            self._let_go(job, done.failure)
+            self._let_go(job, failure)
         elif job.unwanted:
             backoff = self._config().int("log.cleaner.backoff.ms")  # it has to go back first
             self._course(job.partition).again_ns = now_ns + max(backoff, 1) * 1_000_000
             self._give_up(job, None, now_ns)
-        elif done.failure is not None or not self._holds(job):
-            self._give_up(job, done.failure, now_ns)
+        elif failure is not None or not self._holds(job):
+            self._give_up(job, failure, now_ns)
         elif step == "note":
             self._cleaned(job, now_ns)
         else:

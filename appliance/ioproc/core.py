@@ -9,6 +9,7 @@ drive it over bytearrays.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import chain
 from typing import Final
 
@@ -27,7 +28,7 @@ from appliance.ioproc.partition import Partition
 from appliance.ioproc.postponing import PAYLOAD, SHARE, Postponed
 from appliance.ioproc.questions import Questions
 from appliance.ioproc.served import Served
-from appliance.ioproc.syncing import Synced
+from appliance.ioproc.syncing import LOOK_EVERY_NS, Synced
 from appliance.ioproc.turn_barrier import TurnBarrier
 from appliance.logstore.log import Log
 from appliance.replication.role import ALONE, ELSEWHERE, Role
@@ -158,14 +159,18 @@ class Core:
                 except Exception as bug:
                     self.barrier.confine_bug("a write", partition, bug)
             appends.touched.clear()
-        if syncing.under_way:
-            for synced in syncing.ended():
-                self._conclude(synced, now_ns)
-        if syncing.wanted:
-            for synced in syncing.start():
-                self._conclude(synced, now_ns)
-        if now_ns >= syncing.due_ns:
-            syncing.tick(now_ns)
+        try:
+            if syncing.under_way:
+                for synced in syncing.ended():
+                    self._conclude(synced, now_ns)
+            if syncing.wanted:
+                for synced in syncing.start():
+                    self._conclude(synced, now_ns)
+            if now_ns >= syncing.due_ns:
+                syncing.tick(now_ns)
+        except Exception as bug:  # what is under way ends in a later turn
+            syncing.due_ns = now_ns + LOOK_EVERY_NS
+            self.barrier.report_bug("syncs", bug)
 
     def _conclude(self, synced: Synced, now_ns: int) -> None:
         """A sync ended: answer those it covers; begin the next one for those it does not."""
@@ -308,14 +313,21 @@ class Core:
 
         Returns once no thread works on its files, so that its log can be closed or deleted.
         """
-        partition = self.partitions.pop(handle)
-        self._let_syncs_end(partition, now_ns)
-        self.appends.forget(partition)
-        self.served.rows.changed.pop(partition, None)
-        self.syncing.forget(partition)
-        partition.refuse_all(UNKNOWN_TOPIC_OR_PARTITION)
-        self._failures.refuse_questions(partition, UNKNOWN_TOPIC_OR_PARTITION)
-        self.served.rows.closed(partition)
+        partition, rows = self.partitions.pop(handle), self.served.rows
+        rows.changed.pop(partition, None)
+        for step in (
+            partial(self._let_syncs_end, partition, now_ns),
+            partial(self.appends.forget, partition),
+            partial(rows.changed.pop, partition, None),
+            partial(self.syncing.forget, partition),
+            partial(partition.refuse_all, UNKNOWN_TOPIC_OR_PARTITION),
+            partial(self._failures.refuse_questions, partition, UNKNOWN_TOPIC_OR_PARTITION),
+            partial(rows.closed, partition),
+        ):
+            try:
+                step()
+            except Exception as bug:  # it goes all the same: its row is another's soon
+                self.barrier.report_bug("a partition that goes", bug, partition=partition)
         self.tell()
         for observer in self._observers:
             try:

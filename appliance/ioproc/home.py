@@ -25,12 +25,12 @@ from appliance.ioproc.afresh import Afresh
 from appliance.ioproc.ground import Ground
 from appliance.ioproc.housekeeping import Housekeeping
 from appliance.ioproc.leaving import Leaving
+from appliance.ioproc.lost_offsets import say_cut, say_missing
 from appliance.ioproc.opening import Opener
 from appliance.ioproc.partition import Partition
 from appliance.ioproc.returning import Returning
 from appliance.ioproc.roles import Key, Roles
 from appliance.ioproc.trash import key_of, read_mark
-from appliance.logstore import missing
 from appliance.logstore.files import deleted_folder
 from appliance.logstore.recovery import read_topic_id
 from appliance.logstore.removal import Removal
@@ -48,15 +48,13 @@ from appliance.metadata.follower import Follower
 from appliance.metadata.image import TOPIC, MetadataImage
 from appliance.metadata.log_dirs import directory_of
 from appliance.metadata.parts import TopicImage
-from appliance.shell.log import ERROR, NOTICE, WARNING
+from appliance.shell.log import ERROR, NOTICE
 from appliance.shell.seat import Seat
 
 OPENING_NS: Final = 4_000_000
 """Of one turn at most, with what new roles took in it, so that many new partitions do not hold up
 the rest."""
 _TRY_AGAIN_NS: Final = 1_000_000_000
-_SHOWN: Final = 10
-"""Holes and segments of one partition that are named, the others are counted."""
 
 
 class Home:
@@ -195,11 +193,14 @@ class Home:
     def go_on(self, now_ns: int, now_ms: int) -> bool:
         """Let deleted partitions go and open new ones for a while; False when there are more."""
         self._now_ms = now_ms
-        all_gone = self.leaving.go_on(now_ns, now_ms)
-        self._waiting.update(self._returning.go_on(self._follower.image.topics_by_id))
-        self._waiting.update(self._afresh.go_on(now_ns, now_ms))
-        for folder in self._trash.look(self._follower.image, now_ns):
-            self._housekeeping.remove_later(Removal(now_ms, (), folder))
+        run, image, waiting = self._run, self._follower.image, self._waiting
+        all_gone = [False]
+        run("partitions that go", lambda: all_gone.append(self.leaving.go_on(now_ns, now_ms)))
+        returning, afresh = self._returning, self._afresh
+        run("partitions that come back",
+            lambda: waiting.update(returning.go_on(image.topics_by_id)))  # fmt: skip
+        run("damaged replicas", lambda: waiting.update(afresh.go_on(now_ns, now_ms)))
+        run("the trash", lambda: self._empty_trash(now_ns, now_ms))
         if self._without_room and now_ns >= self._next_try_ns:
             self._next_try_ns = now_ns + _TRY_AGAIN_NS
             self._waiting.update(self._without_room)
@@ -210,7 +211,24 @@ class Home:
             self._open_new(*key, now_ns, now_ms)
             if monotonic_ns() >= until:
                 break
-        return all_gone and not self._waiting
+        return all_gone[-1] and not self._waiting
+
+    def _empty_trash(self, now_ns: int, now_ms: int) -> None:
+        for folder in self._trash.look(self._follower.image, now_ns):
+            self._housekeeping.remove_later(Removal(now_ms, (), folder))
+
+    def _run(self, where: str, chore: Callable[[], object]) -> None:
+        """One of several chores: an exception costs this run of it, and the others go on."""
+        try:
+            chore()
+        except Exception as bug:
+            self._core.barrier.report_bug(where, bug)
+            self._mend()
+
+    def _mend(self) -> None:
+        """What an exception has left behind on its way goes on."""
+        self.leaving.mend()
+        self._waiting.update(self._returning.mend())
 
     def _can_not_come_back(self, topic_id: bytes) -> bool:
         return not self.keeps(topic_id)
@@ -247,6 +265,23 @@ class Home:
             self._without_room = kept
 
     def _open(self, topic: TopicImage, index: int, now_ns: int, now_ms: int) -> None:
+        """An exception costs this partition: until the next start it is offline."""
+        try:
+            self._try_to_open(topic, index, now_ns, now_ms)
+        except Exception as bug:
+            key, core = (topic.topic_id, index), self._core
+            handle = self._follower.handles[key]
+            partition = core.partitions.get(handle)
+            if partition is not None:
+                core.barrier.confine_bug("opening", partition, bug)
+                core.tell()
+            else:
+                core.barrier.report_bug("opening", bug, partition=f"{topic.name}-{index}")
+                core.served.refuse_row(handle)
+                self._look(handle, *key)
+            self._mend()
+
+    def _try_to_open(self, topic: TopicImage, index: int, now_ns: int, now_ms: int) -> None:
         handle = self._follower.handles.get((topic.topic_id, index))
         if handle is None or handle in self._core.partitions:
             return
@@ -273,10 +308,10 @@ class Home:
             partition = Partition(*name_of, log, found.leader_epoch, role, visible, now_ms)
             partition.directory = directory
             self._say_strays()
-            self._say_cut(partition)
+            say_cut(self._events, partition)
             if self.opened < self.total:  # later, a name in the checkpoints is of an older topic
                 with suppress(StorageFailed):  # whoever reads there is told
-                    self._say_missing(partition)
+                    say_missing(self._events, self._opener, partition)
             if read_mark(self._disk, log.path) is not None:
                 self._housekeeping.trims.add(partition, partial(self._written_down, log.path))
         except StorageFailed as failure:
@@ -295,7 +330,7 @@ class Home:
         self._core.add(partition, now_ns)
         self._replicas[key] = partition
         if was_deleted:
-            self._came_back(partition)
+            self._run("what was open in it", partial(self._came_back, partition))
         while self._opener.stale:  # a move had come so far that the other copy counts
             # Under another id than the topic's: this copy is never to come back.
             other = bytes(byte ^ 0xFF for byte in topic.topic_id).hex()
@@ -358,36 +393,6 @@ class Home:
         else:
             unique = (topic_id or bytes(16)).hex()
             self._opener.strays.append(folders.move_away(self._disk, path, unique))
-
-    def _say_cut(self, partition: Partition) -> None:
-        """Logs what recovery cut off: a torn tail, or whole segments behind a hole."""
-        cut = partition.log.cut
-        if cut is None:
-            return
-        shown = ",".join(map(str, cut.segments[:_SHOWN])) or "none"
-        more = {"more": len(cut.segments) - _SHOWN} if len(cut.segments) > _SHOWN else {}
-        self._events.event(
-            WARNING if cut.segments else NOTICE, "log-cut", partition=partition, end=cut.offset,
-            bytes=cut.size, segments=shown, **more, folder=partition.log.path, cause=cut.why,
-        )  # fmt: skip
-
-    def _say_missing(self, partition: Partition) -> None:
-        """At the start: which offsets are gone. Raises StorageFailed."""
-        log, lost = partition.log, self._opener.lost
-        cause = "the folder was missing: the partition begins anew, empty"
-        holes = [lost] if lost is not None else missing.offsets(log)
-        if lost is None and holes:
-            cause = "no segment has them: readers go on behind them"
-            key = (partition.topic, partition.index)
-            compacted = self._opener.compacted_to(partition.directory, key)
-            holes = [hole for hole in holes if hole[1] >= compacted]
-        if holes:
-            shown = ",".join(f"{first}-{last}" for first, last in holes[:_SHOWN])
-            more = {"more": len(holes) - _SHOWN} if len(holes) > _SHOWN else {}
-            self._events.event(
-                WARNING, "offsets-missing", partition=partition, offsets=shown, **more,
-                folder=log.path, cause=cause,
-            )  # fmt: skip
 
     def _say_strays(self) -> None:
         for stray in self._opener.strays:

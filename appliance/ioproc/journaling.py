@@ -13,6 +13,7 @@ from appliance.base.disk import Disk
 from appliance.base.errors import StorageFailed
 from appliance.ioproc.partition import Partition
 from appliance.logstore.journal import MOST_OF_ONE, OF_EACH, SUFFIX, End, Group, Journal, size_for
+from appliance.shell.bugs import Bugs
 from appliance.shell.flusher import Done, Threads
 
 _ABSENT: Final = 0
@@ -64,6 +65,7 @@ class Journals:
         "_retired",
         "_size",
         "_threads",
+        "bugs",
         "made",
         "overdue",
         "pending",
@@ -79,6 +81,7 @@ class Journals:
         nonce: Callable[[], bytes],
         size: Callable[[int], int] = size_for,
     ) -> None:
+        self.bugs: Bugs | None = None
         self._disk = disk
         self._me = me
         self._threads = threads
@@ -114,7 +117,13 @@ class Journals:
         self.pending = False
         for folder in self._folders:
             if folder.group is None and folder.waiting:
-                group = self._begin(folder, refused)
+                begun, waits = len(refused), list(folder.waiting)
+                try:
+                    group = self._begin(folder, refused)
+                except Exception as bug:  # the files of all who wait are synced instead
+                    self._give_up(folder, bug)
+                    refused[begun:] = waits
+                    continue
                 if group is None:
                     refused += folder.waiting
                     folder.waiting.clear()
@@ -128,7 +137,15 @@ class Journals:
         durable: list[tuple[Partition, int]] = []
         for done in self._threads.take():
             self.under_way -= 1
-            self._end(done, durable, refused)
+            folder, group = done.tag
+            begun, ends = (len(durable), len(refused)), group.ends if group is not None else ()
+            try:
+                self._end(done, durable, refused)
+            except Exception as bug:
+                del durable[begun[0] :]
+                waits = [*(end.key for end in ends), *folder.waiting]
+                self._give_up(folder, bug)
+                refused[begun[1] :] = waits
         self.pending = any(folder.waiting for folder in self._folders)
         return durable, refused
 
@@ -220,6 +237,20 @@ class Journals:
                     self.overdue[partition] = None
         return group
 
+    def _give_up(self, folder: _Folder, bug: Exception) -> None:
+        """Use no journal in this folder any more; what it holds stays until the end."""
+        if self.bugs is None:
+            raise bug
+        self.bugs.report("a group of a journal", bug, folder=folder.path)
+        folder.group = None
+        folder.waiting.clear()
+        if folder.journal is not None:
+            for partition in folder.journal.unsettled():
+                if partition.broken is None:
+                    self.overdue[partition] = None
+            self._retire(folder)
+        folder.state = _OFF
+
     def _retire(self, folder: _Folder) -> None:
         """It failed, or holds what a start has to read: another one is made. The file stays until
         the end."""
@@ -237,7 +268,9 @@ class Journals:
     ) -> None:
         folder, group = done.tag
         if done.failure is not None and not isinstance(done.failure, StorageFailed):
-            raise done.failure
+            if self.bugs is None:
+                raise done.failure
+            self.bugs.report("a write of a journal", done.failure, folder=folder.path)
         if group is None:
             folder.state = _READY if done.failure is None else _OFF
             self.made = self.made or done.failure is None

@@ -64,7 +64,7 @@ class Leaver:
         self.kept = kept
         self.step = QUEUED
         self.removal: Removal | None = None
-        self.failure: StorageFailed | None = None
+        self.failure: Exception | None = None
 
 
 class Leaving:
@@ -160,11 +160,33 @@ class Leaving:
             while self._is_known(leaver):
                 self._wait()
 
+    def mend(self) -> None:
+        """After an exception: who is in none of the places in which it would go on gets there."""
+        if self._threads.outstanding():
+            return  # its end goes on with them
+        for leaver in self._all.values():
+            if leaver.step == QUEUED and leaver not in self._queued:
+                partition = leaver.partition
+                if self._core.partitions.get(partition.handle) is partition:
+                    self._queued[leaver] = None
+                else:
+                    leaver.step = CLOSED
+            if leaver.step == AWAY:
+                done = leaver.removal is not None or leaver.failure is not None
+                leaver.step = RENAMED if done else CLOSED
+            if leaver.step == CLOSED:
+                self._closed[leaver] = None
+            elif leaver.step == FORGOTTEN:
+                leaver.step = RENAMED
+
     # The steps ------------------------------------------------------------------------------------
 
     def _let_go(self, leaver: Leaver, now_ns: int, now_ms: int) -> None:
-        partition = leaver.partition
-        self._leaves(partition, now_ms)
+        partition, barrier = leaver.partition, self._core.barrier
+        try:
+            self._leaves(partition, now_ms)
+        except Exception as bug:
+            barrier.report_bug("what works on a partition that goes", bug, partition=partition)
         self._core.remove(partition.handle, now_ns)
         self._housekeeping.trims.drop(partition)
         leaver.step = CLOSED
@@ -189,16 +211,25 @@ class Leaving:
     def _renamed(self, leavers: list[Leaver]) -> None:
         for leaver in leavers:
             leaver.step = RENAMED
-            partition, removal = leaver.partition, leaver.removal
-            if leaver.failure is not None or removal is None:
-                cause = leaver.failure
-                self._events.event(ERROR, "not-deleted", partition=partition, cause=cause)
-            elif leaver.aside:
-                pass  # until it is whole again
-            elif leaver.kept:
-                self.trash.hold((partition.topic_id, partition.index), removal.folder)
-            else:
-                self._housekeeping.remove_later(removal)
+            try:
+                self._renamed_one(leaver)
+            except Exception as bug:  # its folder is removed, or found, after the next start
+                self._core.barrier.report_bug("a renaming", bug, partition=leaver.partition)
+
+    def _renamed_one(self, leaver: Leaver) -> None:
+        partition, removal = leaver.partition, leaver.removal
+        if leaver.failure is not None or removal is None:
+            cause = leaver.failure
+            if cause is not None and not isinstance(cause, StorageFailed):
+                self._core.barrier.report_bug("a renaming", cause, partition=partition)
+                return
+            self._events.event(ERROR, "not-deleted", partition=partition, cause=cause)
+        elif leaver.aside:
+            pass  # until it is whole again
+        elif leaver.kept:
+            self.trash.hold((partition.topic_id, partition.index), removal.folder)
+        else:
+            self._housekeeping.remove_later(removal)
 
     def _forget(self) -> None:
         """When the last one is renamed: all together, because the files are written whole."""
@@ -212,21 +243,22 @@ class Leaving:
     def _try_to_forget(self, gone: Sequence[Partition]) -> Exception | None:
         try:
             self._housekeeping.forget(gone)
-        except StorageFailed as failure:
+        except Exception as failure:
             return failure
         return None
 
     def _tell(self, failure: Exception | None) -> None:
         if failure is not None:
             if not isinstance(failure, StorageFailed):
-                raise failure
+                self._core.barrier.report_bug("checkpoints of what is gone", failure)
+                return
             self._events.event(ERROR, "checkpoint-failed", cause=failure)
 
     def _gone(self, leavers: Iterable[Leaver]) -> None:
         for leaver in leavers:
             partition = leaver.partition
-            del self._all[partition.topic_id, partition.index]
-            del self._names[partition.topic, partition.index]
+            self._all.pop((partition.topic_id, partition.index), None)
+            self._names.pop((partition.topic, partition.index), None)
 
     def _is_known(self, leaver: Leaver) -> bool:
         return self._all.get((leaver.partition.topic_id, leaver.partition.index)) is leaver
@@ -241,9 +273,9 @@ class Leaving:
             if leavers[0].step == FORGOTTEN:
                 self._tell(done.failure)
                 self._gone(leavers)
-            elif done.failure is not None:
-                raise done.failure
             else:
+                for leaver in leavers if done.failure is not None else ():
+                    leaver.failure = leaver.failure or done.failure
                 self._renamed(leavers)
 
 
@@ -266,7 +298,7 @@ def _put_away(disk: Disk, leavers: list[Leaver], now_ms: int) -> None:
                 # it may be gone by then.
                 unique = f"{now_ms:032x}" if leaver.removed else leaver.partition.topic_id.hex()
                 leaver.removal = log.delete(unique, now_ms, sync=False)
-        except StorageFailed as failure:
+        except Exception as failure:  # of one of them: the others go
             leaver.failure = failure
     parents = {one.removal.folder.rpartition("/")[0]: None for one in leavers if one.removal}
     for parent in parents:

@@ -20,7 +20,7 @@ from appliance.ioproc.served import Served
 from appliance.ioproc.starting import Starting
 from appliance.ioproc.workers import Workers
 from appliance.metadata.changes import Change
-from appliance.peers.link import Watcher
+from appliance.peers.link import Link, Watcher
 from appliance.ring.messages import ISR_REFUSED, PRODUCER_ID_BLOCK, Message
 from appliance.ring.process_table import DRAIN, DRAINING, IOPROC, NETPROC, READY, Peer
 from appliance.shell.bugs import Bugs
@@ -28,7 +28,7 @@ from appliance.shell.denials import tell_denials
 from appliance.shell.flusher import Flusher
 from appliance.shell.links import Links
 from appliance.shell.log import ERROR, Log
-from appliance.shell.loop import LONGEST_WAIT_MS, STOP, Loop
+from appliance.shell.loop import LONGEST_WAIT_MS, STOP, Handler, Loop
 from appliance.shell.seat import UNBEGUN, Seat
 
 DRAIN_STAGE: Final = 2
@@ -104,6 +104,15 @@ class IoProcess:
         self._arrivals.barrier = MessageBarrier(self.core, bugs)
         self.core.barrier.bugs = bugs
         self._chores.bugs = bugs
+        self._parts.housekeeping.trims.bugs = bugs
+        self._parts.journals.bugs = bugs
+
+    def on_failure(self, handler: Handler, bug: Exception) -> None:
+        """An exception of a descriptor's handler costs what it is for: a link is hung up, and
+        whoever asked by it hears that it is gone."""
+        self.core.barrier.report_bug("a descriptor", bug)
+        if isinstance(handler, Link):
+            self._chores.guard("hanging up", handler.close)
 
     @property
     def begun(self) -> bool:
@@ -357,6 +366,7 @@ def run(seat: Seat) -> int:
     loop = Loop(seat, links)
     process = IoProcess(seat, links, ReservedDisk(OsDisk(), seat.log_dirs), events, loop)
     process.raise_barriers(Bugs(events))
+    loop.on_failure = process.on_failure
     for each in process.workers.durable():
         loop.register(each.fd, select.EPOLLIN, each)
     for one in process.workers.at_leisure():

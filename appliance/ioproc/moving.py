@@ -198,9 +198,10 @@ class Moves:
         for done in finished:
             move: Move = done.tag[0]
             if done.failure is not None and self._moves.get(move.partition) is move:
-                if not isinstance(done.failure, StorageFailed):
-                    raise done.failure
-                self._failed(move, done.failure, now_ms)
+                if isinstance(done.failure, StorageFailed):
+                    self._failed(move, done.failure, now_ms)
+                else:
+                    self._confine(move, done.failure, now_ms)
             rate = max(self._limit() // max(self._movers(), 1), 1)
             self._next_ns = now_ns + done.tag[1] * 1_000_000_000 // rate
         if self._waiting and now_ns >= self._look_ns:
@@ -217,6 +218,21 @@ class Moves:
         except StorageFailed as failure:
             self._failed(move, failure, now_ms)
             return False
+        except Exception as bug:
+            self._confine(move, bug, now_ms)
+            return False
+
+    def _confine(self, move: Move, bug: Exception, now_ms: int) -> None:
+        """An exception costs the move. Once the copy has the partition's name it costs the
+        partition: what the other folder has is behind, and the next start opens the right one."""
+        partition, barrier = move.partition, self._core.barrier
+        if self._moves.get(partition) is move and self._disk.exists(move.folder):
+            barrier.report_bug("a move", bug, partition=partition)
+            self.give_up(partition, now_ms)
+        else:
+            self._moves.pop(partition, None)
+            barrier.confine_bug("a move", partition, bug)
+            self._core.tell()
 
     def _begin_what_waits(self, now_ms: int) -> None:
         for partition, number in list(self._waiting.items()):

@@ -39,7 +39,7 @@ class Returning:
     """threads: a single one, for nothing else."""
 
     def __init__(self, ground: Ground, trash: Trash, threads: Threads) -> None:
-        self._disk, self._dirs, _, self._events = ground
+        self._disk, self._dirs, self._core, self._events = ground
         self._trash = trash
         self._threads = threads
         self._queued: dict[int, Returner] = {}
@@ -72,11 +72,11 @@ class Returning:
             chosen = list(islice(self._queued.values(), A_JOB))
             for one in chosen:
                 del self._queued[one.handle]
+                done[one.handle] = one.key  # should this raise: who opens it finds out
                 if self._trash.holds(one.key):
                     one.folder = self._trash.let_out(one.key)
                     self._under_way[one.handle] = one
-                else:
-                    done[one.handle] = one.key
+                    del done[one.handle]
             self._begin()
         return done
 
@@ -85,6 +85,15 @@ class Returning:
             parents = [path for _, path in self._dirs.online()]
             job = partial(_give_back, self._disk, parents, list(self._under_way.values()))
             self._threads.submit((), job)
+
+    def mend(self) -> dict[int, Key]:
+        """After an exception: those that no job will bring back, to be opened now."""
+        if self._threads.outstanding() or not self._under_way:
+            return {}
+        left, self._under_way = self._under_way, {}
+        for one in left.values():
+            self._take_one(one)
+        return {one.handle: one.key for one in left.values()}
 
     def hurry(self, handle: int, topics: Mapping[bytes, object]) -> dict[int, Key]:
         """Somebody asks for this one: those that can be opened now."""
@@ -118,19 +127,25 @@ class Returning:
     def _take(self, topics: Mapping[bytes, object]) -> dict[int, Key]:
         can_be_opened = {}
         for done in self._threads.take():
-            if done.failure is not None:
-                raise done.failure
+            if done.failure is not None:  # what has its name is opened, the rest is found there
+                self._core.barrier.report_bug("partitions that come back", done.failure)
             returned, self._under_way = self._under_way, {}
             for one in returned.values():
-                if one.key[0] not in topics:
-                    self._put_back(one)
-                    continue
-                can_be_opened[one.handle] = one.key
-                if one.back:
-                    self._out[one.key] = one
-                else:  # whatever is in the way: who opens it finds out
-                    self._trash.hold(one.key, one.folder)
+                try:
+                    if one.key[0] not in topics:
+                        self._put_back(one)
+                        continue
+                    can_be_opened[one.handle] = one.key
+                    self._take_one(one)
+                except Exception as bug:
+                    self._core.barrier.report_bug("a partition that comes back", bug)
         return can_be_opened
+
+    def _take_one(self, one: Returner) -> None:
+        if one.back:
+            self._out[one.key] = one
+        else:  # whatever is in the way: who opens it finds out
+            self._trash.hold(one.key, one.folder)
 
     def _put_back(self, one: Returner) -> None:
         """Its topic was deleted again: to the trash, with the mark that it still has."""

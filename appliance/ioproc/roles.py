@@ -67,12 +67,26 @@ class Roles:
         began, took_ns = monotonic_ns(), 0
         waiting = self.waiting
         while waiting:
-            self._tell(waiting.popitem()[0])
+            key = waiting.popitem()[0]
+            try:
+                self._tell(key)
+            except Exception as bug:
+                self._confine(key, bug)
             took_ns = monotonic_ns() - began
             if took_ns >= ROLES_NS:
                 break
         self.spent_ns += took_ns
         return not waiting
+
+    def _confine(self, key: Key, bug: Exception) -> None:
+        """One that has half a role is served no more, and the others get theirs."""
+        core = self._core
+        partition = core.partitions.get(self._follower.handles.get(key, -1))
+        if partition is None:
+            core.barrier.report_bug("a role", bug)
+        else:
+            core.barrier.confine_bug("a role", partition, bug)
+            core.tell()
 
     def _tell(self, key: Key) -> None:
         topic_id, index = key

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, NamedTuple
 
-from appliance.base.errors import StorageFailed
 from appliance.ioproc.journaling import Journals
 from appliance.ioproc.partition import Partition
 from appliance.ioproc.watches import Watches
@@ -145,11 +144,15 @@ class Syncing:
         """Takes the results of the threads."""
         done = self._threads.take()
         self._syncs -= len(done)
-        ended = [self._end(one) for one in done]
+        ended = [self._end_of(one) for one in done]
         journals = self._journals
         if journals.under_way:
             durable, refused = journals.ended()
-            ended += [self._shown(*one) for one in durable]
+            for partition, end in durable:
+                try:
+                    ended.append(self._shown(partition, end))
+                except Exception as bug:
+                    ended.append(_failed(partition, bug))
             self.wanted += refused
             if journals.pending:
                 self.wanted += journals.start()
@@ -175,18 +178,24 @@ class Syncing:
             partition = wanted[0]
             if fast_sync.is_all(partition.log):
                 here = partial(fast_sync.sync, partition.log)
-                return [self._end(run((partition, None, False), here))]
-            return [self._end(run(*_job(partition, background=False)))]
+                return [self._end_of(run((partition, None, False), here))]
+            return [self._end_of(run(*_job(partition, background=False)))]
         journals = self._journals
-        own = [partition for partition in wanted if not journals.offer(partition)]
+        own, failed = [], []
+        for partition in wanted:
+            try:
+                if not journals.offer(partition):
+                    own.append(partition)
+            except Exception as bug:
+                failed.append(_failed(partition, bug))
         if journals.pending:
             own += journals.start()
             self._look_at_overdue()
-        self._sync(own)
+        self._sync(own, failed)
         self._count()
-        return []
+        return failed
 
-    def _sync(self, wanted: list[Partition]) -> None:
+    def _sync(self, wanted: list[Partition], failed: list[Synced]) -> None:
         room = EPOCHS_A_TURN
         for partition in wanted:
             if partition.log.epochs.changed:
@@ -194,7 +203,10 @@ class Syncing:
                 if room < 0:
                     self.wanted.append(partition)
                     continue
-            self._submit(partition, background=False)
+            try:
+                self._submit(partition, background=False)
+            except Exception as bug:
+                failed.append(_failed(partition, bug))
 
     def _shown(self, partition: Partition, end: int) -> Synced:
         """By a group: its own file is still to be synced."""
@@ -249,14 +261,23 @@ class Syncing:
         return False
 
     def _begin(self, partition: Partition) -> None:
+        self._submit(partition, background=True)
         self._background = partition.syncing = True
         self.unseen.pop(partition, None)
-        self._submit(partition, background=True)
 
     def _submit(self, partition: Partition, *, background: bool) -> None:
+        self._threads.submit(*_job(partition, background=background))
         self._syncs += 1
         self._count()
-        self._threads.submit(*_job(partition, background=background))
+
+    def _end_of(self, done: Done) -> Synced:
+        """An exception is this partition's: the core takes it offline."""
+        try:
+            return self._end(done)
+        except Exception as bug:
+            if done.tag[2]:
+                self._background = False
+            return _failed(done.tag[0], bug)
 
     def _end(self, done: Done) -> Synced:
         partition, job, background = done.tag
@@ -278,6 +299,11 @@ class Syncing:
         return Synced(partition, log.recovery_point, done.failure)
 
 
+def _failed(partition: Partition, bug: Exception) -> Synced:
+    partition.syncing = False
+    return Synced(partition, partition.log.recovery_point, bug)
+
+
 def _is_old(partition: Partition, age_ns: int) -> bool:
     """True if a log has been dirty for long, or has many unsynced bytes."""
     return (
@@ -291,7 +317,7 @@ def _job(partition: Partition, *, background: bool) -> tuple[Tag, Callable[[], N
     """A sync as a job. What cannot even be prepared fails where every sync fails: in `_end`."""
     try:
         job = partition.log.flush_job()
-    except StorageFailed as failure:
+    except Exception as failure:
         return (partition, None, background), partial(_refuse, failure)
     return (partition, job, background), _nothing if job is None else job.run
 
@@ -300,5 +326,5 @@ def _nothing() -> None:
     """All of the log is on the disk already."""
 
 
-def _refuse(failure: StorageFailed) -> None:
+def _refuse(failure: Exception) -> None:
     raise failure

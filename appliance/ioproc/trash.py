@@ -165,8 +165,8 @@ class Trash:
             self._dead[topic_id] = name
 
     def put_away(self, folder: str, key: Key, mark: Mark) -> None:
-        """Keep a folder that still has its name; nothing of it is open. What an earlier removal of
-        the replica left is older, and goes. Raises StorageFailed."""
+        """Keep a folder that still has its name; nothing of it is open. The remains of an earlier
+        removal of the replica are older, and go. Raises StorageFailed."""
         write_mark(self._disk, folder, mark)
         away = files.deleted_folder(folder, key[0].hex())
         if self._disk.exists(away):

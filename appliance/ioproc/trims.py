@@ -6,6 +6,7 @@ one checkpoint is under way at a time, and what moves meanwhile is in the next o
 `housekeeping.py` and once per turn by the shell.
 """
 
+import errno
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
@@ -15,6 +16,7 @@ from appliance.base.errors import StorageFailed
 from appliance.ioproc import checkpoints
 from appliance.ioproc.checkpoints import Offsets
 from appliance.ioproc.partition import Partition
+from appliance.shell.bugs import Bugs
 from appliance.shell.flusher import Threads
 
 A_JOB: Final = 256
@@ -26,11 +28,13 @@ Told = Callable[[StorageFailed | None], None]
 
 class Trims:
     """threads: a single one, for nothing else. paths: of the log folders. trimmed: partitions of
-    which whole segments may lie below the log start now."""
+    which whole segments may lie below the log start now. bugs: tells exceptions; without it they
+    end everything."""
 
-    __slots__ = ("_disk", "_paths", "_threads", "_under_way", "_waiting", "trimmed")
+    __slots__ = ("_disk", "_paths", "_threads", "_under_way", "_waiting", "bugs", "trimmed")
 
     def __init__(self, disk: Disk, threads: Threads, paths: Sequence[str]) -> None:
+        self.bugs: Bugs | None = None
         self._disk = disk
         self._threads = threads
         self._paths = paths
@@ -52,20 +56,18 @@ class Trims:
         """The partition is deleted, all of its records with it."""
         self.trimmed.pop(partition, None)
         for told in self._waiting.pop(partition, ()):
-            told(None)
+            self._tell(partition, told, None)
 
     def go_on(self) -> None:
         """Tell whose checkpoint was written, begin the next one."""
         for done in self._threads.take():
             told, self._under_way = self._under_way, {}
-            failure = done.failure
-            if failure is not None and not isinstance(failure, StorageFailed):
-                raise failure
+            failure = self._failure_of(done.failure)
             for partition, all_of_it in told.items():
                 if failure is None and partition not in self._waiting:
                     partition.start_unsaved = False
                 for tell in all_of_it:
-                    tell(failure)
+                    self._tell(partition, tell, failure)
         if self._waiting and not self._under_way:
             by_path: dict[str, Offsets] = {}
             for each in list(self._waiting)[:A_JOB]:
@@ -73,6 +75,25 @@ class Trims:
                 key = (each.topic, each.index)
                 by_path.setdefault(self._paths[each.directory], {})[key] = each.log.log_start_offset
             self._threads.submit((), partial(_write, self._disk, by_path))
+
+    def _failure_of(self, raised: Exception | None) -> StorageFailed | None:
+        """Why the checkpoint is not durable: an exception nobody expected is a reason, too."""
+        if raised is None or isinstance(raised, StorageFailed):
+            return raised
+        if self.bugs is None:
+            raise raised
+        self.bugs.report("checkpoint of log starts", raised)
+        why = f"{type(raised).__name__}: {raised}"
+        return StorageFailed(checkpoints.LOG_START, errno.EIO, why)
+
+    def _tell(self, partition: Partition, told: Told, failure: StorageFailed | None) -> None:
+        """The others are told though one of them raises."""
+        try:
+            told(failure)
+        except Exception as bug:
+            if self.bugs is None:
+                raise
+            self.bugs.report("telling of a log start", bug, partition=partition)
 
     def wait(self) -> None:
         """Return when no checkpoint is being written."""

@@ -18,7 +18,7 @@ from typing import Any, Final
 from appliance.authorization.rights import Callers
 from appliance.base import errors
 from appliance.base.clock import Clock
-from appliance.base.errors import MalformedRequest, StorageFailed
+from appliance.base.errors import MalformedRequest, PeerError, StorageFailed
 from appliance.config.broker import BrokerConfig
 from appliance.coordinators.runtime.call import NEVER, Outcome
 from appliance.coordinators.runtime.ending import Ending
@@ -483,8 +483,8 @@ class CoordinatorHost:
         if isinstance(failure, StorageFailed):
             self._failures.fail(led.partition, failure)
         elif failure is not None:
-            where, why = str(led.partition), failure.message
-            self._events.event(ERROR, f"{units}-not-loaded", partition=where, cause=why)
+            event = f"{units}-not-loaded" if isinstance(failure, PeerError) else "bug"
+            self._events.event(ERROR, event, partition=str(led.partition), cause=loaded.why())
             self._resign(led.partition)
         else:
             self._decide(led, now_ms, lambda: led.shard.activate(self._time.of(now_ms)))

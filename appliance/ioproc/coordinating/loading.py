@@ -6,6 +6,7 @@ its followers have not is waited for: a decision that could still be lost must n
 Called by `host`, a slice a turn.
 """
 
+import traceback
 from collections import deque
 from collections.abc import Iterator
 from typing import Final, NamedTuple, Protocol
@@ -97,7 +98,13 @@ class Loaded(NamedTuple):
     """The end of a loading: success, or the failure."""
 
     led: Led
-    failure: StorageFailed | PeerError | None
+    failure: Exception | None
+
+    def why(self) -> str:
+        """Says why it failed: of an exception nobody expected where it was raised."""
+        if isinstance(self.failure, PeerError):
+            return self.failure.message
+        return "".join(traceback.format_exception(self.failure)) if self.failure else ""
 
 
 class Loading:
@@ -134,7 +141,12 @@ class Loading:
         until_ns = clock.monotonic_ns() + slice_ns
         waiting = 0
         while queue and waiting < len(queue) and clock.monotonic_ns() < until_ns:
-            loaded = self.read(queue[0], until_ns)
+            try:
+                loaded = self.read(queue[0], until_ns)
+            except Exception as bug:  # it is not served here, and told by whoever asked for it
+                led = queue.popleft()
+                led.loading = None
+                loaded = Loaded(led, bug)
             if loaded is not None:
                 ended.append(loaded)
             elif self._waits:
@@ -153,7 +165,7 @@ class Loading:
     def read(self, led: Led, until_ns: int) -> Loaded | None:
         """Read one of them until then, a batch at least; None: there is more."""
         assert led.loading is not None
-        failure: StorageFailed | PeerError | None = None
+        failure: Exception | None = None
         self._waits = False
         try:
             for moved in led.loading:

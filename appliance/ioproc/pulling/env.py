@@ -120,6 +120,15 @@ class Env:
         """At most one line a second of each kind."""
         self._events.event_seldom(WARNING, event, **fields)
 
+    def report_bug(self, where: str, bug: Exception, **fields: object) -> None:
+        """Tell an exception that costs one answer of a leader."""
+        self._core.barrier.report_bug(where, bug, **fields)
+
+    def confine_bug(self, where: str, partition: Partition, bug: Exception) -> None:
+        """Tell an exception that may have left a log half changed: its partition goes offline."""
+        self._core.barrier.confine_bug(where, partition, bug)
+        self._core.tell()
+
     def refused(self, partition: Partition, error: int) -> None:
         """The leader refused one partition."""
         if error not in _EXPECTED:

@@ -41,6 +41,8 @@ PATIENCE_MS: Final = 50
 HURRY_MS: Final = 20
 """A question that has waited for so long at the leader is given up for partitions that came since:
 who has just been elected waits for its followers."""
+AFTER_BUG_MS: Final = 1000
+"""A leader rests for so long when the handling of its answer raised an exception."""
 AGAIN_MS: Final = 1000
 """Who is throttled is looked at after so long at the latest: the limit may be another."""
 _HURRY_EACH: Final = 20
@@ -113,7 +115,29 @@ class Leader:
     # A turn ---------------------------------------------------------------------------------------
 
     def turn(self, now_ns: int, wall_ms: int) -> int:
-        """Go on. In how many ms at most to come again, NEVER when nothing is due."""
+        """Go on. In how many ms at most to come again, NEVER when nothing is due. An exception
+        costs the answer that is being taken: all is asked for anew, on another connection."""
+        try:
+            return self._turn(now_ns, wall_ms)
+        except Exception as bug:
+            self._env.report_bug("fetching from a leader", bug, node=self.node)
+            self._ask_anew(now_ns // 1_000_000)
+            return AFTER_BUG_MS
+
+    def _ask_anew(self, now_ms: int) -> None:
+        self._came = self._answers = self._answer = None
+        self._asks_start = self._hurried = False
+        self._begins.clear()
+        self._fetcher.lost(now_ms)
+        self.close()
+        self._link = None
+        self._came = None  # told by the link that it is closed
+        for key, partition in self.partitions.items():
+            if key not in self._line:
+                self.settle(key, partition)
+                self._fetcher.pause(key, now_ms + AFTER_BUG_MS)
+
+    def _turn(self, now_ns: int, wall_ms: int) -> int:
         now_ms = now_ns // 1_000_000
         if self._came is not None:
             came, self._came = self._came, None
@@ -275,10 +299,21 @@ class Leader:
                     self._fetcher.taken()
                     return True
                 self._at = 0
-            if self._take_piece(self._answer, now_ns, wall_ms):
+            if self._take_piece_of(self._answer, now_ns, wall_ms):
                 self._answer = None
             if monotonic_ns() >= self._env.until_ns:
                 return False
+
+    def _take_piece_of(self, answer: PartitionAnswer, now_ns: int, wall_ms: int) -> bool:
+        """`_take_piece`; an exception in it costs the partition, whose log may be half changed."""
+        try:
+            return self._take_piece(answer, now_ns, wall_ms)
+        except Exception as bug:
+            partition = self.partitions.get((answer.topic_id, answer.partition))
+            if partition is None:
+                raise
+            self._env.confine_bug("records of a leader", partition, bug)
+            return True
 
     def _take_piece(self, answer: PartitionAnswer, now_ns: int, wall_ms: int) -> bool:
         """Appends a piece of an answer; True if that was all of this partition's."""

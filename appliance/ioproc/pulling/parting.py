@@ -57,16 +57,21 @@ class Parting:
         which may have to wait for something that is under way."""
         due, done = NEVER, False
         for partition, cut in list(self._parted.items()):
-            if self._is_over(partition, cut):
-                del self._parted[partition]
-            elif done:
-                return 0
-            elif self._is_free(partition, now_ms):
-                del self._parted[partition]
-                self._go_back(partition, cut, now_ns, now_ms)
-                done = True
-            else:
-                due = SOON_MS
+            try:
+                if self._is_over(partition, cut):
+                    del self._parted[partition]
+                elif done:
+                    return 0
+                elif self._is_free(partition, now_ms):
+                    del self._parted[partition]
+                    self._go_back(partition, cut, now_ns, now_ms)
+                    done = True
+                else:
+                    due = SOON_MS
+            except Exception as bug:  # its log may have gone back in part
+                self._parted.pop(partition, None)
+                self._core.barrier.confine_bug("a log that parts", partition, bug)
+                self._core.tell()
         return due
 
     def _is_over(self, partition: Partition, cut: Cut) -> bool:

@@ -12,7 +12,7 @@ from typing import Final
 
 from appliance.ioproc.partition import Partition
 from appliance.ioproc.pulling.env import Env
-from appliance.ioproc.pulling.leader import Leader
+from appliance.ioproc.pulling.leader import AFTER_BUG_MS, Leader
 from appliance.ioproc.pulling.manners import Behind, Level
 from appliance.ioproc.pulling.parting import Parting
 from appliance.replication.follower import NEVER
@@ -79,6 +79,13 @@ class Pulling:
         """Go on with everybody, behind `Core.finish`: syncs that ended count at once. In how many
         ms at most to come again, 0 when there is something for `finish`, NEVER: when something
         happens."""
+        try:
+            return self._go_on(now_ns, now_ms)
+        except Exception as bug:
+            self._env.report_bug("fetching from leaders", bug)
+            return AFTER_BUG_MS
+
+    def _go_on(self, now_ns: int, now_ms: int) -> int:
         if self.told:
             self._follow_leaders()
         due = self._parting.go_on(now_ns, now_ms) if self._env.parted else NEVER
@@ -118,10 +125,13 @@ class Pulling:
         """Some of its partitions are fetched in the other manner: when to come again."""
         moving, leader.moving = leader.moving, {}
         for key, partition in moving.items():
-            assert self._where[partition] is leader, partition
-            leader.drop(key)
-            self._where[partition] = to
-            to.add(key, partition)
+            try:
+                assert self._where[partition] is leader, partition
+                leader.drop(key)
+                self._where[partition] = to
+                to.add(key, partition)
+            except Exception as bug:
+                self._env.confine_bug("another manner of fetching", partition, bug)
         return 0
 
     def _close_idle(self, node: int) -> None:
@@ -136,21 +146,28 @@ class Pulling:
             leader.close()
 
     def _follow_leaders(self) -> None:
-        for partition in self.told:
-            key = partition.topic_id, partition.index
-            before = self._where.pop(partition, None)
-            if before is not None:
-                before.drop(key)
-            self._env.parted.pop(partition, None)
-            node = partition.role.leader
-            if partition.leads or partition.broken is not None or node < 0:
-                continue
-            if self._serves(partition):
-                leader = self.leaders.get(node)
-                if leader is None:
-                    leader = self.leaders[node] = Leader(node, self._env, Level(self._env))
-                self._where[partition] = leader
-                leader.add(key, partition)
+        told = list(self.told)
         self.told.clear()
+        for partition in told:
+            try:
+                self._follow_leader(partition)
+            except Exception as bug:
+                self._env.confine_bug("a leader", partition, bug)
         for node in list(self.leaders):
             self._close_idle(node)
+
+    def _follow_leader(self, partition: Partition) -> None:
+        key = partition.topic_id, partition.index
+        before = self._where.pop(partition, None)
+        if before is not None:
+            before.drop(key)
+        self._env.parted.pop(partition, None)
+        node = partition.role.leader
+        if partition.leads or partition.broken is not None or node < 0:
+            return
+        if self._serves(partition):
+            leader = self.leaders.get(node)
+            if leader is None:
+                leader = self.leaders[node] = Leader(node, self._env, Level(self._env))
+            self._where[partition] = leader
+            leader.add(key, partition)
