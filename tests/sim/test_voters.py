@@ -27,6 +27,11 @@ def test_who_looks_on_what_crosses_and_empty_disks_take_nothing_back(tell, some)
         tell(seed)
 
 
+def test_a_voter_whose_disk_was_replaced_is_not_the_last_but_one():
+    """The others let one of themselves go, and nobody could lead: a mistake of the story."""
+    play_replacing(1)
+
+
 # Bugs that must be found --------------------------------------------------------------------------
 
 

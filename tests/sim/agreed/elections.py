@@ -113,11 +113,18 @@ class Changing(Story):
             then = now.put(electing.Voter(new.number, new.directory, new.own))
         elif len(now.voters) > FEWEST:
             then = now.without(rng.choice(now.voters).node_id)
+            if not self.may_elect(then):
+                return
         else:
             return
         self.note(leader, now, then)
         self.world.say(leader.name, f"{sorted(now.keys)} become {sorted(then.keys)}")
         leader.elect(then)
+
+    def may_elect(self, voters):
+        """True if enough of these voters are left to elect a leader. Whoever removes voters of whom
+        the others have only just a majority sees to that, as with Apache Kafka."""
+        return True
 
     def note(self, leader, now, then):
         reached = self.world.reached
@@ -190,12 +197,14 @@ class Replacing(Changing):
         (leader,) = self._leading() if len(self._leading()) == 1 else (None,)
         if leader is None or not leader.may_change() or one.number == one.first:
             return False
-        voters = leader.quorum.electing.latest.keys
+        return self.may_elect(leader.quorum.electing.latest, without=one.number)
+
+    def may_elect(self, voters, *, without=-1):
         left = [
-            number for number, directory in voters.items()
-            if number != one.number and self.by_number[number].directory == directory
+            number for number, directory in voters.keys.items()
+            if number != without and self.by_number[number].directory == directory
         ]  # fmt: skip
-        return len(left) >= needed(len(voters))
+        return len(left) >= needed(len(voters.keys))
 
 
 def play_replacing(seed, **planted):
