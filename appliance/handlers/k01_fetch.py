@@ -184,12 +184,13 @@ def _offer_nearest(host: Host, x: Exchange, index: int) -> bool:
 
 
 def _tell(host: Host, x: Exchange) -> None:
-    """Their homes, of a replica that is at the end; when all of it waits, its parked reads do."""
+    """Their homes, of a replica that is at the end; when all of it waits, its parked reads do: at
+    the end of the wait they are asked once more, because a home may refuse a replica."""
     state: FetchState = x.state
     if x.pending or _enough(state) or state.request.max_wait_ms <= 0:
         for index in state.untold:
             _read(host, x, index, 0, 0)
-    state.untold.clear()
+        state.untold.clear()
 
 
 def _all_committed(row: list[int], partition: FetchPartition) -> bool:
@@ -345,7 +346,12 @@ def expire(host: Host, x: Exchange) -> None:
     if state.parked and not state.asked_again:
         state.parked = False
         state.request = state.request._replace(max_wait_ms=0)
+        untold, state.untold = state.untold, []
+        for index in untold:  # a parked read that its home has not looked at says nothing
+            state.asked[index].heard = False
         _look_again(host, x)
+        if state.untold:
+            _tell(host, x)
     if not x.pending:
         _respond(host, x)
 

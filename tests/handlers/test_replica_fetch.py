@@ -131,8 +131,29 @@ def test_max_wait_ends_it_with_what_is_known_by_then(handler, host):
     host.rows[0] = (10, 10, 0)
     host.publish()
     handler.expire(host, x)
+    assert [ask[2] for ask in host.asked] == [READ_REPLICA | READ_WAIT, READ_REPLICA]
+    host.complete(x, 0, **found(0, high_watermark=10))
     ((row,),) = [topic.partitions for topic in host.answer.responses]
     assert (row.high_watermark, row.records or b"") == (10, b"")
+
+
+def test_who_is_no_replica_is_refused_however_late_the_home_looks(handler, host):
+    """The wait is over before the home has looked at the parked read, which it refuses."""
+    x = host.start(handler, 18, pull((0, 10)))
+    handler.expire(host, x)
+    assert host.answer is None
+    host.complete(x, 0, error=errors.NOT_LEADER_OR_FOLLOWER)
+    assert codes(host) == {0: errors.NOT_LEADER_OR_FOLLOWER}
+
+
+def test_a_home_that_has_answered_once_is_not_asked_at_the_end_of_a_wait(handler, host):
+    x = host.start(handler, 17, pull((0, 10), session=(0, 0)))
+    handler.expire(host, x)
+    host.complete(x, 0, **found(0, high_watermark=6))
+    x = host.start(handler, 17, pull(session=(host.answer.session_id, 1)))
+    host.asked.clear()
+    handler.expire(host, x)
+    assert host.asked == [] and host.answer is not None
 
 
 def test_where_logs_part_is_told_at_once_and_without_records(handler, host):

@@ -56,8 +56,8 @@ class Events:
 
 
 class CleaningWorld(World):
-    def __init__(self, folder, **settings):
-        super().__init__(folder)
+    def __init__(self, folder, disk=None, **settings):
+        super().__init__(folder, disk)
         self.link, self.events, self.work = HereLink(), Events(), HeldThreads()
         self.removals = []
         config = BrokerConfig.of({"log.cleaner.backoff.ms": "1000", **settings})
