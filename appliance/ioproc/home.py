@@ -218,7 +218,7 @@ class Home:
             self._housekeeping.remove_later(Removal(now_ms, (), folder))
 
     def _run(self, where: str, chore: Callable[[], object]) -> None:
-        """One of several chores: an exception costs this run of it, and the others go on."""
+        """Run one of several chores: an exception costs this run of it, and the others go on."""
         try:
             chore()
         except Exception as bug:
@@ -226,7 +226,7 @@ class Home:
             self._mend()
 
     def _mend(self) -> None:
-        """What an exception has left behind on its way goes on."""
+        """Let partitions go on that an exception has left on their way."""
         self.leaving.mend()
         self._waiting.update(self._returning.mend())
 

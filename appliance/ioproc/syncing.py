@@ -144,7 +144,12 @@ class Syncing:
         """Takes the results of the threads."""
         done = self._threads.take()
         self._syncs -= len(done)
-        ended = [self._end_of(one) for one in done]
+        ended = []
+        for one in done:
+            try:
+                ended.append(self._end(one))
+            except Exception as bug:
+                ended.append(self._failed(one, bug))
         journals = self._journals
         if journals.under_way:
             durable, refused = journals.ended()
@@ -177,9 +182,13 @@ class Syncing:
         ):
             partition = wanted[0]
             if fast_sync.is_all(partition.log):
-                here = partial(fast_sync.sync, partition.log)
-                return [self._end_of(run((partition, None, False), here))]
-            return [self._end_of(run(*_job(partition, background=False)))]
+                done = run((partition, None, False), partial(fast_sync.sync, partition.log))
+            else:
+                done = run(*_job(partition, background=False))
+            try:
+                return [self._end(done)]
+            except Exception as bug:
+                return [self._failed(done, bug)]
         journals = self._journals
         own, failed = [], []
         for partition in wanted:
@@ -270,14 +279,11 @@ class Syncing:
         self._syncs += 1
         self._count()
 
-    def _end_of(self, done: Done) -> Synced:
+    def _failed(self, done: Done, bug: Exception) -> Synced:
         """An exception is this partition's: the core takes it offline."""
-        try:
-            return self._end(done)
-        except Exception as bug:
-            if done.tag[2]:
-                self._background = False
-            return _failed(done.tag[0], bug)
+        if done.tag[2]:
+            self._background = False
+        return _failed(done.tag[0], bug)
 
     def _end(self, done: Done) -> Synced:
         partition, job, background = done.tag

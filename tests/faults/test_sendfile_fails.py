@@ -7,6 +7,7 @@ import time
 import pytest
 from system_calls import Fault, Order, Suffering, compiled
 
+from appliance.base.errors import KAFKA_STORAGE_ERROR
 from benchmarks import requests
 from benchmarks.batches import batch
 from benchmarks.peer import WrongAnswer
@@ -72,4 +73,21 @@ def test_a_call_that_did_less_goes_on(broker, error):
             assert fetched(wire) == whole
         finally:
             assert broker.order.take_back(), "the fault did not come about"
+    assert broker.places() == places
+
+
+def test_a_lookup_that_cannot_read_costs_its_answer(broker):
+    """Where in the file an offset is says the I/O process, which reads that there."""
+    places, question = broker.places(), requests.fetch("t", 0, 1, 1 << 21, 1, max_wait_ms=0)
+    (home,) = [name for name in places if name.startswith("io-")]
+    with broker.peer.connect(1 << 22) as wire, broker.peer.connect(1 << 22) as other:
+        whole = wire.call(question)
+        broker.order.give(places[home], Fault(home, "pread", "EIO", 1))
+        try:
+            refused = other.call(question)
+        finally:
+            assert broker.order.take_back(), "the fault did not come about"
+        at = 4 + 4 + 2 + len("t") + 4 + 4
+        assert struct.unpack_from(">h", refused, at) == (KAFKA_STORAGE_ERROR,)
+        assert other.call(question) == wire.call(question) == whole
     assert broker.places() == places

@@ -176,7 +176,7 @@ def syncs(folder, plants):
     told.check(plants)
 
 
-BARRIERS = ("Syncing._end_of", "Syncing._sync", "Pulling.turn", "Loading.go_on", "Leader._hear")
+BARRIERS = ("Syncing._sync", "Pulling.turn", "Loading.go_on", "Leader._hear")
 """Functions that catch what others raise, and the one that a loop calls, which catches it."""
 
 
