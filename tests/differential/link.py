@@ -59,6 +59,10 @@ class Link:
         self.send(key, version, values)
         return self.receive()
 
+    def half_close(self):
+        """Send no more (SHUT_WR); answers still come."""
+        self._socket.shutdown(socket.SHUT_WR)
+
     def close(self):
         self._socket.close()
 

@@ -27,6 +27,31 @@ def delete_records(s):
 
 
 @script("DeleteRecords")
+def delete_records_twice(s):
+    """A partition that is named twice, in one topic and in two of the same name."""
+    topic = s.topic(partitions=2)
+    for _ in range(4):
+        s.produce(topic, batch(b"value"))
+
+    def rows(*offsets):
+        return [{"partition_index": 0, "offset": offset} for offset in offsets]
+
+    def start(step):
+        s.ask(step, "ListOffsets", replica_id=-1, topics=[{"name": topic, "partitions": [
+            {"partition_index": 0, "current_leader_epoch": -1, "timestamp": -2}]}])  # fmt: skip
+
+    s.ask("the later one is higher", timeout=10_000,
+          topics=[{"name": topic, "partitions": rows(1, 2)}])  # fmt: skip
+    start("start after the higher one")
+    s.ask("the later one is lower", timeout=10_000,
+          topics=[{"name": topic, "partitions": rows(4, 3)}])  # fmt: skip
+    start("start after the lower one")
+    s.ask("two topics", timeout=10_000, topics=[
+        {"name": topic, "partitions": rows(4)}, {"name": topic, "partitions": rows(9)}])  # fmt: skip
+    start("start after two topics")
+
+
+@script("DeleteRecords")
 def delete_records_of_compacted(s):
     topic = s.topic(cleanup_policy="compact")
     s.ask("refused", timeout=10_000, topics=[
