@@ -46,8 +46,8 @@ def delete_records_twice(s):
     s.ask("the later one is lower", timeout=10_000,
           topics=[{"name": topic, "partitions": rows(4, 3)}])  # fmt: skip
     start("start after the lower one")
-    s.ask("two topics", timeout=10_000, topics=[
-        {"name": topic, "partitions": rows(4)}, {"name": topic, "partitions": rows(9)}])  # fmt: skip
+    two = [{"name": topic, "partitions": rows(offset)} for offset in (4, 9)]
+    s.ask("two topics", timeout=10_000, topics=two)
     start("start after two topics")
 
 
