@@ -14,6 +14,7 @@ from appliance.base.errors import ConfigError
 from appliance.config.broker import BrokerConfig
 from appliance.control import first_voters, quorum_state, repair
 from appliance.control.first_voters import FirstVoters
+from appliance.controller.decision import Record
 from appliance.controller.registration import bootstrap_records
 from appliance.metadata import checkpoint, files, identity
 from appliance.metadata.checkpoint import SnapshotId, VoterSet
@@ -35,6 +36,7 @@ def open_or_format(
     now_ms: int,
     cluster_id: str = "",
     first: FirstVoters | None = None,
+    users: Sequence[Record] = (),
 ) -> tuple[Identity, bool]:
     """The identity of this node, and whether the folder was formatted just now.
 
@@ -42,8 +44,8 @@ def open_or_format(
     whichever the folder says. config: a static cluster of several needs an id that all of them
     have, and keeps its voters; one that is joined has an id; one that begins here has this node as
     its first voter, and others can come (KIP-853). first: who votes first instead, in an empty
-    folder. Raises ConfigError when the folder belongs to another node or cluster or holds
-    partitions but no identity.
+    folder. users: records that a new cluster begins with, too. Raises ConfigError when the folder
+    belongs to another node or cluster or holds partitions but no identity.
     """
     node_id, voters = config.int("node.id"), [one.node_id for one in config.voters()]
     if disk.exists(f"{data_dir}/{META_PROPERTIES}"):
@@ -79,7 +81,7 @@ def open_or_format(
     directory = None if first is None else first.directory(node_id)
     new = Identity(cluster_id, node_id, directory or identity.new_uuid(random))
     disk.sync_dir(data_dir.rpartition("/")[0] or ("/" if data_dir.startswith("/") else "."))
-    write_file(disk, f"{data_dir}/{BOOTSTRAP}", bootstrap(now_ms))
+    write_file(disk, f"{data_dir}/{BOOTSTRAP}", bootstrap(now_ms, users))
     if first is None and not (voters or config.joins):
         first = FirstVoters()
     if first is not None:
@@ -127,10 +129,11 @@ def _stranger(disk: Disk, path: str) -> str:
     return ""
 
 
-def bootstrap(now_ms: int) -> bytes:
-    """The first records of the cluster as a snapshot file, which KRaft's formatting leaves too."""
+def bootstrap(now_ms: int, users: Sequence[Record] = ()) -> bytes:
+    """The first records of the cluster as a snapshot file, which KRaft's formatting leaves too.
+    users: more of them."""
     image = MetadataImage()
-    for offset, record in enumerate(bootstrap_records()):
+    for offset, record in enumerate([*bootstrap_records(), *users]):
         image.apply(offset, record)
     pieces = checkpoint.write(
         image, SnapshotId(0, 0), VoterSet(), now_ms=now_ms, last_log_timestamp=now_ms

@@ -74,6 +74,14 @@ _JOIN_S: Final = 10.0
     " directory id.",
 )
 @click.option(
+    "--add-scram",
+    "users",
+    metavar="SCRAM-SHA-512=[name=USER,password=SECRET]",
+    multiple=True,
+    help="A user that a new cluster begins with, in the words of kafka-storage format, or @FILE"
+    " with them: every user of the host can read the command line of a process. May be repeated.",
+)
+@click.option(
     "--join",
     metavar="HOST:PORT[,...]",
     help="Join the cluster of this broker as a new node, with an empty data folder.",
@@ -108,6 +116,7 @@ def command(
     cluster_id: str,
     standalone: bool,
     initial: str | None,
+    users: tuple[str, ...],
     join: str | None,
     node_id: int | None,
     token: str | None,
@@ -154,7 +163,7 @@ def command(
     folder, *others = _made(_folders(data, broker))
     _warn_of_unknown_names(broker)
     first = _first_voters(broker, initial, standalone=standalone)
-    return serve(broker, folder, ready_fd, others, cluster_id, read, first, again)
+    return serve(broker, folder, ready_fd, others, cluster_id, read, first, again, users)
 
 
 def serve(
@@ -166,10 +175,11 @@ def serve(
     read: Read | None = None,
     first: "FirstVoters | None" = None,
     again: Sequence[str] = (),
+    users: Sequence[str] = (),
 ) -> int:
     """Be the appliance in `folder`, and in the others for more partitions, until it ends: the exit
     code. read: the settings once more, for a reload. first: who votes first, where it says so.
-    again: the command that starts it so once more. Raises Failure."""
+    again: the command that starts it so once more. users: of --add-scram. Raises Failure."""
     _preload()
     tied.unwatch_parent()
     from appliance.supervisor import CannotStart, Successor, run
@@ -193,7 +203,7 @@ def serve(
             on_ready=ready,
             read=read,
             successor=Successor(tuple(again), (*again, "--check"), _now) if again else None,
-            prepare=lambda: said.extend(_open([folder, *others], broker, cluster_id, first)),
+            prepare=lambda: said.extend(_open([folder, *others], broker, cluster_id, first, users)),
             log=log,
         )
     except ConfigError as problem:
@@ -258,13 +268,17 @@ def _first_voters(
 
 
 def _open(
-    folders: Sequence[str], broker: BrokerConfig, cluster_id: str, first: "FirstVoters | None"
+    folders: Sequence[str],
+    broker: BrokerConfig,
+    cluster_id: str,
+    first: "FirstVoters | None",
+    users: Sequence[str] = (),
 ) -> tuple[str, str]:
     """Format the folders if they are empty, refuse one that is not ours to serve, before anything
     else is started: (what is to be said about them, the cluster id). Raises ConfigError,
     StorageFailed."""
     from appliance.base.os_disk import OsDisk
-    from appliance.control import first_voters
+    from appliance.control import bootstrap_users, first_voters
     from appliance.control.format import (
         check_metadata_is_there,
         format_log_dirs,
@@ -274,7 +288,11 @@ def _open(
     disk = OsDisk()
     folder = folders[0]
     now_ms = time.time_ns() // 1_000_000
-    identity, fresh = open_or_format(disk, folder, broker, os.urandom, now_ms, cluster_id, first)
+    made = bootstrap_users.records(users, os.urandom) if users else ()
+    told = disk, folder, broker, os.urandom, now_ms, cluster_id, first, made
+    identity, fresh = open_or_format(*told)
+    if users and not fresh:
+        print(f"{folder} is formatted: {bootstrap_users.FLAG} is left out", file=sys.stderr)
     late = None if fresh else first
     if late is not None and not first_voters.write_late(
         disk, folder, late, broker, identity, now_ms

@@ -58,6 +58,29 @@ def test_what_is_added_is_listed_decides_and_can_be_removed(secured):
     assert listed(secured, "list", "loader") == []
 
 
+def test_the_acls_of_a_user_go_with_it_unless_they_are_to_stay(secured):
+    for name in ("gone", "stays"):
+        secured("user", "add", name, "--can", "write:orders")
+    planned = secured("user", "remove", "gone", "--dry-run").stderr
+    assert "would be removed: allow write to User:gone on topic orders" in planned
+    assert len(listed(secured, "list", "gone")) == 1
+    said = secured("user", "remove", "gone", "--yes").stderr
+    assert "removed: allow write to User:gone on topic orders" in said
+    assert listed(secured, "list", "gone") == []
+    secured("user", "remove", "stays", "--keep-acls", "--yes")
+    assert (
+        len(
+            listed(
+                secured,
+                "list",
+                "stays",
+            )
+        )
+        == 1
+    )
+    assert "stays" not in secured("user", "list").stdout
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

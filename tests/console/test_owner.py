@@ -17,6 +17,7 @@ from penstock.local import environment
 from tests.broker_process import START_LIMIT_S
 
 NOBODY = 65534
+PASSWORD = "of-the-first-start"
 SECURED = {
     "sasl.enabled.mechanisms": "SCRAM-SHA-512",
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -37,8 +38,12 @@ class Home:
         self.process = None
 
     def start(self):
-        settings = SECURED | {"listeners": f"SASL_PLAINTEXT://127.0.0.1:{free_port()}"}
-        words = [w for key, value in settings.items() for w in ("-o", f"{key}={value}")]
+        self.port = free_port()
+        settings = SECURED | {"listeners": f"SASL_PLAINTEXT://127.0.0.1:{self.port}"}
+        secret = self.folder / "admin.scram"
+        secret.write_text(f"SCRAM-SHA-512=[name=admin,password={PASSWORD}]\n")
+        words = ["--add-scram", f"@{secret}"]
+        words += [w for key, value in settings.items() for w in ("-o", f"{key}={value}")]
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "console", "up", *words], cwd=self.data.parent, env=self.env,
@@ -77,6 +82,16 @@ def test_the_owner_does_everything_without_a_password(home):
     assert "sasl.password" in home.run("user", "add", "loader", "--can", "write:orders")
     assert "loader" in home.run("user", "list")
     assert "User:loader" in home.run("acl", "list")
+
+
+def test_a_user_of_the_first_start_logs_in(home):
+    assert "admin" in home.run("user", "list")
+    properties = {
+        "security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.username": "admin", "sasl.password": PASSWORD,
+    }  # fmt: skip
+    found = Link(f"127.0.0.1:{home.port}", properties, 10.0).admin().list_topics(timeout=10)
+    assert "orders" in found.topics, "a super user sees it"
 
 
 def test_the_socket_is_the_owners_alone(home):
@@ -144,6 +159,7 @@ def test_it_goes_on_over_a_restart_and_after_a_kill_and_goes_with_the_end(home):
     assert (home.data / FILE).is_socket(), "nobody could remove it"
     home.start()
     assert owner.is_there(str(home.data))
+    assert "--add-scram is left out" in (home.folder / "log").read_text()
     assert home.end() == 0
     assert not (home.data / FILE).exists()
 
