@@ -10,21 +10,34 @@ from appliance.base.errors import DiskFull, PeerError, StorageFailed
 from appliance.ioproc.asker import Asker, Nobody, refusal
 from appliance.ioproc.failing import HELD, LOST, Failures
 from appliance.ioproc.partition import Partition
+from appliance.ioproc.postponing import Postponed
 from appliance.ioproc.served import Served
 from appliance.ring.messages import APPENDED, MARK_COMMIT, UNVERIFIED, Message
+from appliance.wire.batch import BatchWalk, LongWalk
 from appliance.wire.markers import Marker
 
 
 class Appends:
     """touched: the partitions that something was staged for in this turn. count: of batches that
-    were staged so far."""
+    were staged so far. postponed: has batches whose records are walked over in several turns."""
 
-    __slots__ = ("_failures", "_nobody", "_served", "count", "touched", "unwritten")
+    __slots__ = (
+        "_failures",
+        "_nobody",
+        "_served",
+        "_walks",
+        "count",
+        "postponed",
+        "touched",
+        "unwritten",
+    )
 
     def __init__(self, served: Served, failures: Failures) -> None:
         self._served = served
         self._failures = failures
         self._nobody = Nobody()
+        self.postponed = Postponed()
+        self._walks = self.postponed.walks
         self.count = 0
         self.touched: dict[Partition, None] = {}
         self.unwritten: dict[Partition, None] = {}  # whose logs hold what found no room
@@ -49,10 +62,10 @@ class Appends:
                     code = errors.INVALID_TXN_STATE
                     asker.out.append((UNVERIFIED, code + 1, handle, token, guard))
                     return
-                partition.append(asker, token, batch, acks, now_ms, bool(flags))
+                walk = self._walked(asker, token) if self._walks else None
+                partition.append(asker, token, batch, acks, now_ms, bool(flags), walk)
             except PeerError as error:
-                start = partition.log.log_start_offset
-                asker.out.append((APPENDED, error.code + 1, handle, token, -1, -1, start, -1))
+                self._refuse_batch(asker, partition, message, error)
                 return
             except DiskFull:
                 code = errors.KAFKA_STORAGE_ERROR
@@ -72,7 +85,25 @@ class Appends:
             # no later one of an unknown producer passes what is refused and will be tried again
             batch = asker.arena[position : position + length]
             partition.unverified(batch, flags, guard, now_ms)
+        self._walks.pop((asker.index, token), None)
         asker.out.append(refusal(APPENDED, code, handle, token))
+
+    def _walked(self, asker: Asker, token: int) -> BatchWalk | None:
+        """The walk over the records of this batch, at its end; None: none was begun. Raises
+        LongWalk when it is not at its end after another step."""
+        walk = self._walks.pop((asker.index, token), None)
+        if walk is not None and not walk.advance():
+            raise LongWalk(walk)
+        return walk
+
+    def _refuse_batch(
+        self, asker: Asker, partition: Partition, message: Message, error: PeerError
+    ) -> None:
+        if isinstance(error, LongWalk):
+            self.postponed.put_back(asker, message, error.walk)
+            return
+        start, handle, token = partition.log.log_start_offset, message.handle, message.token
+        asker.out.append((APPENDED, error.code + 1, handle, token, -1, -1, start, -1))
 
     def mark(
         self, asker: Asker, partition: Partition | None, message: Message, now_ms: int

@@ -25,7 +25,7 @@ from appliance.ioproc.coordinating.host import CoordinatorHost
 from appliance.ioproc.failing import HELD, LOST, OFFLINE, REPLACED, Failures
 from appliance.ioproc.observing import Observer
 from appliance.ioproc.partition import Partition
-from appliance.ioproc.postponing import PAYLOAD, SHARE, Postponed
+from appliance.ioproc.postponing import PAYLOAD, SHARE
 from appliance.ioproc.questions import Questions
 from appliance.ioproc.served import Served
 from appliance.ioproc.syncing import LOOK_EVERY_NS, Synced
@@ -75,7 +75,7 @@ class Core:
     ) -> None:
         self.served = served
         self.appends = appends
-        self.postponed = Postponed()
+        self.postponed = self.appends.postponed
         self.questions = questions
         self._failures = failures
         self.barrier = TurnBarrier(failures)

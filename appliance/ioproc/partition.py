@@ -27,7 +27,7 @@ from appliance.replication.progress import Progress
 from appliance.replication.role import ALONE, ELSEWHERE, Role
 from appliance.ring.messages import ADDS, APPENDED, TRUSTED, Message
 from appliance.wire import markers
-from appliance.wire.batch import recompress, validate
+from appliance.wire.batch import BatchWalk, recompress, validate
 from appliance.wire.batch_header import (
     CODEC_MASK,
     CONTROL_BIT,
@@ -46,7 +46,6 @@ DURABLE: Final = 2
 Waiting = tuple[Asker | Nobody, int, int, int, int, int]
 """asker, token, base offset, append time (ms or -1), end offset, and when it is answered: once it
 is written, below the high watermark (acks=all), on the disk (flush.messages), or both."""
-
 
 _UNGUARDED: Final = SpaceGuard(0, 0)
 
@@ -204,15 +203,16 @@ class Partition:
         acks: int,
         now_ms: int,
         transactional: bool = False,
+        walk: BatchWalk | None = None,
     ) -> None:
         """Check one produced batch and stage it; it is answered after `commit` or after a sync.
 
-        transactional: it may be of a transaction, verified. Raises PeerError with the code to
-        answer; then nothing was staged.
+        transactional: it may be of a transaction, verified. walk: as for `validate`. Raises
+        PeerError with the code to answer; then nothing was staged.
         """
         self.changing = False
         rules = self.rules
-        header = validate(batch, rules, now_ms, transactional=transactional)
+        header = validate(batch, rules, now_ms, transactional=transactional, walk=walk)
         codec = self._codec
         if codec >= 0 and header[5] & CODEC_MASK != codec:
             batch = memoryview(bytearray(recompress(batch, codec)))

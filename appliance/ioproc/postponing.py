@@ -4,27 +4,33 @@ A few bytes of a compressed batch open to megabytes, and a coordinator decides o
 of one request. The bytes that compressed batches open to, and those of coordinators' requests, are
 counted; what comes when a turn has had its share is postponed. Requests take turns, so that one
 with hundreds of batches doesn't keep the others waiting. Messages for one partition stay in their
-order, whoever sends them. A batch that is not compressed is never postponed for its own sake.
-Apache Kafka has no bound for either: it opens each batch in one of many threads.
+order, whoever sends them. A batch that opens to more than a few megabytes is walked over in several
+turns. Searches by time are postponed, too: each may walk over a whole batch. A short batch that is
+not compressed is never postponed for its own sake. Apache Kafka has no bound for either: it opens
+each batch in one of many threads.
 """
 
 from collections import Counter, deque
 from typing import Final
 
 from appliance.ioproc.asker import Asker
-from appliance.ring.messages import APPEND, COORDINATE, Message
+from appliance.ioproc.reading import MAX_TIMESTAMP
+from appliance.ring.messages import APPEND, COORDINATE, LIST_OFFSET, Message
+from appliance.wire.batch import BatchWalk
 from appliance.wire.batch_header import ATTRIBUTES_AT, CODEC_MASK
 from appliance.wire.compression import OPENED
 
 SHARE: Final = 8 << 20
 """Bytes that the batches of one request open to before its next ones are postponed."""
-TURN: Final = 64 << 20
-"""Bytes that all batches of a turn open to before the next ones are: as many as one batch may."""
-PAYLOAD: Final = 8 << 10
+TURN: Final = 24 << 20
+"""Bytes that all batches of a turn open to before the next ones are."""
+PLAIN: Final = 1 << 15
+"""Bytes of a batch up to which it costs little when it is not compressed."""
+PAYLOAD: Final = 16 << 10
 """Bytes of requests for coordinators that are decided in a turn before the next ones are
 postponed: some hundred rows."""
 
-_COSTLY: Final = frozenset({APPEND, COORDINATE})
+_COSTLY: Final = frozenset({APPEND, COORDINATE, LIST_OFFSET})
 
 _Queue = deque[tuple[Asker, Message]]
 
@@ -32,7 +38,7 @@ _Queue = deque[tuple[Asker, Message]]
 class Postponed:
     """held: by who asks and the number of its request. began, until: bytes opened before this turn,
     and up to which nobody asks for more. payload: bytes of requests for coordinators that this turn
-    has left."""
+    has left. walks: over the records of batches that are held, by who asks and the token."""
 
     __slots__ = (
         "_counts",
@@ -43,6 +49,7 @@ class Postponed:
         "held",
         "payload",
         "until",
+        "walks",
     )
 
     def __init__(self) -> None:
@@ -50,6 +57,7 @@ class Postponed:
         self.began = OPENED[0]
         self.until = self.began + SHARE
         self.payload = PAYLOAD
+        self.walks: dict[tuple[int, int], BatchWalk] = {}
         self._exchange = (-1, -1)
         self._queues: dict[int, _Queue] = {}  # by the partition that has something in it
         self._counts: Counter[int] = Counter()
@@ -77,13 +85,27 @@ class Postponed:
             return self.payload < 0
         if OPENED[0] <= self.until:
             return False
-        if not asker.arena[message.a + ATTRIBUTES_AT + 1] & CODEC_MASK:
+        if message.op == LIST_OFFSET:  # latest and earliest are at hand
+            return message.a >= 0 or message.a == MAX_TIMESTAMP
+        is_compressed = asker.arena[message.a + ATTRIBUTES_AT + 1] & CODEC_MASK
+        if not is_compressed and message.e <= PLAIN:
             return False
         if exchange != self._exchange and OPENED[0] - self.began < TURN:
             self._exchange = exchange
             self.until = OPENED[0] + SHARE
             return False
         return True
+
+    def put_back(self, asker: Asker, message: Message, walk: BatchWalk) -> None:
+        """Hold an append before all others of its partition until its walk has come further."""
+        handle, exchange = message.handle, (asker.index, message.token >> 32)
+        queue = self._queues.get(handle)
+        if queue is None:
+            queue = self.held.setdefault(exchange, deque())
+        queue.appendleft((asker, message))
+        self._queues[handle] = queue
+        self._counts[handle] += 1
+        self.walks[asker.index, message.token] = walk
 
     def resume(self) -> tuple[Asker, Message] | None:
         """The next message that is due in this turn; None when the turn has had its share. Call
@@ -110,6 +132,8 @@ class Postponed:
 
     def drop(self, index: int) -> None:
         """A network process died: nobody waits for what it asked."""
+        for key in [key for key in self.walks if key[0] == index]:
+            del self.walks[key]
         for exchange, queue in list(self.held.items()):
             left = deque(row for row in queue if row[0].index != index)
             for _, message in (row for row in queue if row[0].index == index):

@@ -10,14 +10,18 @@ from appliance.logstore.active import ActiveSegment, FileRange
 from appliance.logstore.scan import Found, HeaderFields
 from appliance.logstore.segment import UNKNOWN, Segment
 from appliance.logstore.segments import Segments
+from appliance.wire import compression
 from appliance.wire.batch_header import (
     HEADER,
     HEADER_SIZE,
     LENGTH_PREFIX,
     LOG_APPEND_TIME_BIT,
+    RECORDS_AT,
+    BatchHeader,
 )
+from appliance.wire.compression import OPENED
 from appliance.wire.ranges import NEVER, Batch, NotABatch, cut_sparsely, seek
-from appliance.wire.records import iter_records
+from appliance.wire.record_walk import FAR, RECORD_COST, find_record
 
 _READ: Final = 16 << 10
 """Bytes per read behind an index entry: with the default interval one read finds the batch."""
@@ -147,10 +151,19 @@ def _record(
         return header[8], base, epoch
     assert segment.file is not None
     batch = segment.file.pread(length + LENGTH_PREFIX, position)
-    for record in iter_records(batch):
-        if record.timestamp >= timestamp and record.offset >= log_start:
-            return record.timestamp, record.offset, epoch
-    return None
+    head = BatchHeader._make(header)
+    earliest = timestamp - head.base_timestamp
+    if head.is_log_append_time:  # as old as its head says, each of them
+        earliest = -FAR
+    OPENED[0] += RECORD_COST * count
+    pieces = compression.pieces(head.codec, memoryview(batch)[RECORDS_AT:])
+    found = find_record(pieces, count, earliest, log_start - base)
+    if found is None:
+        return None
+    time, delta = found
+    if head.is_log_append_time:
+        return head.max_timestamp, base + delta, epoch
+    return head.base_timestamp + time, base + delta, epoch
 
 
 def max_timestamp(

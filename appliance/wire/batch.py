@@ -44,7 +44,14 @@ from appliance.wire.batch_header import (
     BatchHeader,
     read_header,
 )
-from appliance.wire.record_walk import check_ends, walk_fields, walk_lengths, walk_pieces
+from appliance.wire.record_walk import (
+    FIELDS_COST,
+    SMALLEST_RECORD,
+    PiecesWalk,
+    check_ends,
+    walk_fields,
+    walk_lengths,
+)
 from appliance.wire.records import NewRecord, Record, build_batch, iter_records
 
 __all__ = [
@@ -68,6 +75,12 @@ FEW_RECORDS: Final = 8
 """Up to as many every record is read: then it costs little beside the rest of a request. Of more
 the first and the last are read, unless these or the head show that the head is wrong."""
 
+MANY_RECORDS: Final = 1 << 12
+"""Records of an uncompressed batch from which on they are counted as work of the turn."""
+
+STEP: Final = 4 << 20
+"""Decompressed bytes that are walked over at a time, fewer of short records: 2 to 20 ms."""
+
 _LATEST: Final = (1 << 63) - 1
 
 _SPECIAL: Final = TRANSACTIONAL_BIT | CONTROL_BIT | DELETE_HORIZON_BIT | LOG_APPEND_TIME_BIT
@@ -84,11 +97,13 @@ def validate(
     *,
     transactional: bool = False,
     control: bool = False,
+    walk: "BatchWalk | None" = None,
 ) -> BatchHeader:
     """Check one whole produced batch against the protocol and its topic's settings.
 
     batch: exactly the bytes that the producer sent as one batch. now_ms: wall clock, for the
-    timestamp bounds. transactional, control: whether such a batch may come from this caller.
+    timestamp bounds. transactional, control: whether such a batch may come from this caller. walk:
+    over the records of this batch, at its end; else raises LongWalk where that takes long.
     Returns the header. A head that states another newest timestamp than the records have is
     corrected in place, as Kafka does. Raises PeerError with the code to answer; then nothing was
     changed.
@@ -125,7 +140,10 @@ def validate(
         _check_attributes(header, transactional, control, rules)
     if producer_id != -1 and (producer_id < 0 or base_sequence < 0 or producer_epoch < 0):
         raise _bad_producer(header)
-    low, high = _read_records(batch, header, rules.compact)
+    if walk is None:
+        low, high = _read_records(batch, header, rules.compact)
+    else:
+        low, high = walk.low, walk.high
     if rules.message_timestamp_type == _LOG_APPEND_TIME:
         return header
     return _with_times(batch, header, low, high, rules, now_ms)
@@ -138,20 +156,21 @@ def _read_records(batch: memoryview, header: BatchHeader, key_needed: bool) -> t
     stated = header.max_timestamp - header.base_timestamp
     whole = key_needed or count <= FEW_RECORDS or stated < 0
     if header.attributes & CODEC_MASK:
-        low, high = _walk_compressed(batch, header, whole, key_needed)
-    elif whole:
+        return _walk_compressed(batch, header, whole, key_needed)
+    if count > MANY_RECORDS:
+        compression.OPENED[0] += count * (FIELDS_COST if whole else 1) * SMALLEST_RECORD
+    if whole:
         return _walk_fields(batch, header, key_needed)
-    else:
-        at, missing, last = walk_lengths(batch, RECORDS_AT, size, count)
-        if missing or at != size:
-            raise _not_filled(header, size, at, missing)
-        low = check_ends(batch, RECORDS_AT, size, 0)
-        high = check_ends(batch, size - last, size, count - 1)
-        if low > high:
-            low, high = high, low
-        if high > stated:
-            return _walk_fields(batch, header, key_needed)
-    return low, high if whole or high > stated else stated
+    at, missing, last = walk_lengths(batch, RECORDS_AT, size, count)
+    if missing or at != size:
+        raise _not_filled(header, size, at, missing)
+    low = check_ends(batch, RECORDS_AT, size, 0)
+    high = check_ends(batch, size - last, size, count - 1)
+    if low > high:
+        low, high = high, low
+    if high > stated:
+        return _walk_fields(batch, header, key_needed)
+    return low, stated
 
 
 def _with_times(
@@ -172,22 +191,67 @@ def _with_times(
     return header
 
 
+class BatchWalk:
+    """Holds compressed records against the batch's count, all their fields where `whole` says so or
+    one of them is newer than the head. low, high: at the end the smallest timestamp delta that was
+    read and the largest that any record may have. It refers to the batch's bytes."""
+
+    __slots__ = ("_batch", "_header", "_key_needed", "_walk", "_whole", "high", "low")
+
+    def __init__(
+        self, batch: memoryview, header: BatchHeader, whole: bool, key_needed: bool
+    ) -> None:
+        self._batch = batch
+        self._header = header
+        self._whole = whole
+        self._key_needed = key_needed
+        self._walk = self._begin()
+        self.low = self.high = 0
+
+    def _begin(self) -> PiecesWalk:
+        header = self._header
+        pieces = compression.pieces(header.codec, self._batch[RECORDS_AT:])
+        return PiecesWalk(pieces, header.record_count, self._whole, self._key_needed)
+
+    def advance(self) -> bool:
+        """Walk on for about STEP bytes; True at the end. Raises PeerError."""
+        walk, header, before = self._walk, self._header, compression.OPENED[0]
+        if not walk.advance(STEP):  # short records cost more than the bytes that they have
+            compression.OPENED[0] = max(compression.OPENED[0], before + STEP)
+            return False
+        stated = header.max_timestamp - header.base_timestamp
+        if not self._whole and walk.high > stated:
+            self._whole = True
+            self._walk = self._begin()
+            return self.advance()
+        self.low, self.high = walk.low, walk.high if self._whole else stated
+        return True
+
+
+class LongWalk(PeerError):
+    """The records of a batch are not walked over yet: `walk.advance` goes on, and then `validate`
+    takes it. The code is for callers that do not go on."""
+
+    def __init__(self, walk: BatchWalk) -> None:
+        super().__init__(MESSAGE_TOO_LARGE, "the records of this batch take several turns")
+        self.walk = walk
+
+
 def _walk_compressed(
     batch: memoryview, header: BatchHeader, whole: bool, key_needed: bool
 ) -> tuple[int, int]:
-    """Hold compressed records against the batch's count, all their fields where `whole` says so or
-    one of them is newer than the head; the smallest and the largest timestamp delta."""
-    count, codec = header.record_count, header.codec
+    """The smallest and the largest timestamp delta of compressed records. Raises LongWalk after
+    STEP bytes."""
+    count = header.record_count
     if count > RECORDS_MAX:
         raise PeerError(
             MESSAGE_TOO_LARGE,
             f"{count} records in one compressed batch; at most {RECORDS_MAX}, send smaller batches",
         )
-    records = batch[RECORDS_AT:]
-    low, high = walk_pieces(compression.pieces(codec, records), count, whole, key_needed)
-    if not whole and header.base_timestamp + high > header.max_timestamp:
-        low, high = walk_pieces(compression.pieces(codec, records), count, True, key_needed)
-    return low, high
+    walk = BatchWalk(batch, header, whole, key_needed)
+    if not walk.advance():
+        raise LongWalk(walk)
+    return walk.low, walk.high
 
 
 def _walk_fields(batch: memoryview, header: BatchHeader, key_needed: bool) -> tuple[int, int]:

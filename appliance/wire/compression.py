@@ -1,7 +1,7 @@
 """The one place that opens and makes compressed bytes: gzip, snappy, lz4 frames, zstd.
 
 Invariant: what comes out is bounded by `cap` whatever a stream says about itself, comes in pieces
-of at most PIECE bytes (snappy: one block), and no codec gets a window of more than 8 MiB. A stream
+of at most PIECE bytes, and no codec gets a window of more than 8 MiB. A stream
 that is cut, damaged, followed by other bytes or bigger than the cap is PeerError(CORRUPT_MESSAGE).
 Callers: batch validation, record readers, `build_batch`.
 """
@@ -81,7 +81,11 @@ def pieces(codec: int, data: Stream, cap: int = OUTPUT_CAP) -> Iterator[bytes]:
         OPENED[0] += len(piece)
         if total > cap:
             raise _corrupt(codec, f"opens to more than {cap} bytes; send smaller batches")
-        yield piece
+        if len(piece) <= PIECE:
+            yield piece
+        else:  # a block of snappy
+            for at in range(0, len(piece), PIECE):
+                yield piece[at : at + PIECE]
 
 
 def compress(codec: int, data: Stream) -> bytes:

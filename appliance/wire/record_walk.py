@@ -16,6 +16,15 @@ from appliance.base.errors import INVALID_RECORD, PeerError
 SMALLEST_RECORD: Final = 7
 """Bytes: length, attributes, timestamp delta, offset delta, null key, null value, no headers."""
 
+HEADERS_MAX: Final = 1 << 16
+"""Headers of one record: two bytes are one, and a record cannot be checked in steps."""
+
+FIELDS_COST: Final = 32
+"""Reading every field of a byte costs as much as stepping over so many."""
+
+RECORD_COST: Final = 32
+"""Stepping over a record of its own length costs as much as so many bytes of one record."""
+
 FAR: Final = 1 << 61
 """Beyond every timestamp; compiled code compares it without an object."""
 
@@ -203,6 +212,8 @@ def _check_headers(data: Bytes, position: int, stop: int, index: int) -> int:
     headers, position = read_svarint(data, position, stop)
     if headers < 0 or headers * 2 > stop - position:
         raise _bad(f"record {index} states {headers} headers in {stop - position} bytes")
+    if headers > HEADERS_MAX:
+        raise _bad(f"record {index} has {headers} headers, at most {HEADERS_MAX} are taken")
     for _ in range(headers):
         size, position = read_svarint(data, position, stop)
         if size < 0:
@@ -213,37 +224,92 @@ def _check_headers(data: Bytes, position: int, stop: int, index: int) -> int:
     return position
 
 
-def walk_pieces(
-    pieces: Iterator[bytes], count: int, fields: bool, key_needed: bool
-) -> tuple[int, int]:
-    """Walk the records of an opened batch as they come; holds one piece and one record.
+class PiecesWalk:
+    """A walk over the records of a decompressed batch as its pieces come, in steps.
 
     fields: read every field; else lengths, and the deltas of the first record and of one in each
-    piece. Returns the smallest and the largest timestamp delta that were read. Raises
-    PeerError(INVALID_RECORD) unless the pieces hold exactly `count` records.
+    piece. low, high: the smallest and the largest timestamp delta that were read. Holds one piece
+    and one record.
     """
-    held, total = bytearray(), count
-    low, high = FAR, -FAR
+
+    __slots__ = ("_count", "_fields", "_held", "_key_needed", "_pieces", "_total", "high", "low")
+
+    def __init__(self, pieces: Iterator[bytes], count: int, fields: bool, key_needed: bool) -> None:
+        self._pieces = pieces
+        self._count = self._total = count
+        self._fields = fields
+        self._key_needed = key_needed
+        self._held = bytearray()
+        self.low = FAR
+        self.high = -FAR
+
+    def advance(self, most: int) -> bool:
+        """Walk on for about `most` bytes, fewer where every field is read; True at the end. Raises
+        PeerError(INVALID_RECORD) unless the pieces hold exactly the declared records."""
+        held, total, fields = self._held, self._total, self._fields
+        count = self._count
+        for piece in self._pieces:
+            held += piece
+            done = total - count
+            if fields:
+                at, count, lowest, highest = walk_fields(
+                    held, 0, len(held), count, done, self._key_needed
+                )
+                most -= len(piece) + FIELDS_COST * at
+            else:
+                at, count, size = walk_lengths(held, 0, len(held), count)
+                lowest, highest = FAR, -FAR
+                if at:
+                    lowest = highest = check_ends(held, at - size, at, total - count - 1)
+                    if not done:
+                        first = check_ends(held, 0, at, 0)
+                        lowest, highest = min(first, lowest), max(first, highest)
+                most -= len(piece) + RECORD_COST * (total - done - count)
+            self.low, self.high = min(self.low, lowest), max(self.high, highest)
+            del held[:at]
+            if not count and held:
+                break
+            if most < 0 and (count or held):
+                self._count = count
+                return False
+        if count or held:
+            raise _bad(
+                f"{total - count} of {total} declared records are there, {len(held)} bytes over"
+            )
+        return True
+
+
+def find_record(
+    pieces: Iterator[bytes], count: int, time: int, delta: int
+) -> tuple[int, int] | None:
+    """The first record with at least this timestamp delta and this offset delta, as both of its
+    deltas; None: there is none. Reads no other field. Raises PeerError(INVALID_RECORD) for a record
+    that ends too early."""
+    held = bytearray()
     for piece in pieces:
         held += piece
-        done = total - count
-        if fields:
-            at, count, lowest, highest = walk_fields(held, 0, len(held), count, done, key_needed)
-        else:
-            at, count, size = walk_lengths(held, 0, len(held), count)
-            lowest, highest = FAR, -FAR
-            if at:
-                lowest = highest = check_ends(held, at - size, at, total - count - 1)
-                if not done:
-                    first = check_ends(held, 0, at, 0)
-                    lowest, highest = min(first, lowest), max(first, highest)
-        low, high = min(low, lowest), max(high, highest)
-        del held[:at]
-        if not count and held:
-            break
-    if count or held:
-        raise _bad(f"{total - count} of {total} declared records are there, {len(held)} bytes over")
-    return low, high
+        position, start, size = 0, 0, len(held)
+        try:
+            while count:
+                start = position
+                length, position = read_svarint(held, position, size)
+                stop = position + length
+                if length < SMALLEST_RECORD - 1:
+                    raise _bad(f"a record states a length of {length} bytes, at least 6 are needed")
+                if stop > size:
+                    break
+                found, position = read_svarint(held, position + 1, stop, 10)
+                at, _ = read_svarint(held, position, stop)
+                if found >= time and at >= delta:
+                    return found, at
+                position = start = stop
+                count -= 1
+        except IndexError:
+            pass  # the rest of it is in the next piece
+        if not count:
+            return None
+        del held[:start]
+    raise _bad("the records end too early")
 
 
 def _bad(text: str) -> PeerError:

@@ -3,10 +3,13 @@
 import pytest
 from core_world import NOW_MS, World, batch
 
+from appliance.base import errors
+from appliance.base.crc import crc32c
 from appliance.ioproc import postponing
 from appliance.ioproc.arrivals import API_SHIFT
-from appliance.ring.messages import COORDINATE, Message
+from appliance.ring.messages import COORDINATE, LIST_OFFSET, LISTED, Message
 from appliance.wire import compression
+from appliance.wire.batch_header import ATTRIBUTES_AT, CRC_AT, HEADER, UINT32, read_header
 
 pytestmark = pytest.mark.interpreted("sets constants of core.py and postponing.py")
 SHARE = 1 << 16
@@ -103,6 +106,82 @@ def test_a_batch_that_is_not_compressed_is_never_late(world):
     assert [token(1, 10 + index) in first for index in range(5)] == [True] * 5
 
 
+@pytest.fixture
+def in_steps(monkeypatch):
+    monkeypatch.setattr("appliance.wire.batch.STEP", SHARE)
+    monkeypatch.setattr(compression, "PIECE", SHARE)
+
+
+def restated(one, **fields):
+    """The same batch with another head."""
+    changed = bytearray(one)
+    header = read_header(one)._replace(**fields)
+    HEADER.pack_into(changed, 0, *header)
+    UINT32.pack_into(changed, CRC_AT, crc32c(memoryview(changed)[ATTRIBUTES_AT:]))
+    return bytes(changed)
+
+
+LARGE = batch(*[bytes(1000)] * 1500, codec=compression.ZSTD)  # 23 shares
+WRONG = restated(LARGE, record_count=1501, last_offset_delta=1500)
+LATE = restated(LARGE, max_timestamp=NOW_MS - 5)
+
+
+def test_a_batch_that_opens_to_much_is_walked_over_in_several_turns(world, in_steps):
+    large, other = world.add("t", 0), world.add("other")
+    before = compression.OPENED[0]
+    world.append(large.handle, LARGE, token=token(1), position=0)
+    world.append(large.handle, SMALL, token=token(2), position=20 * ROOM)
+    turns = []
+    for number in range(40):
+        world.append(other.handle, SMALL, token=token(100 + number), position=21 * ROOM)
+        assert compression.OPENED[0] - before <= 3 * SHARE
+        before = compression.OPENED[0]
+        turns += answered(world, 1)
+        assert token(100 + number) in turns[-1], "others are served in every turn"
+    order = flat(turns)
+    assert order.index(token(1)) < order.index(token(2)), "a partition keeps its order"
+    assert sum(token(1) in some for some in turns[:3]) == 0
+    assert large.progress.log_end == 1501
+    assert not world.core.postponed.held and not world.core.postponed.walks
+
+
+def test_what_is_wrong_at_the_end_of_a_long_batch_is_refused(world, in_steps):
+    one = world.add("t", 0)
+    world.append(one.handle, WRONG, token=token(1), position=0)
+    codes = [answer.flags for _ in range(40) for answer in world.turn()]
+    assert codes == [errors.INVALID_RECORD]
+    assert one.progress.log_end == 0 and not world.core.postponed.walks
+
+
+def test_every_field_of_a_long_batch_is_read_where_its_head_is_wrong(world, in_steps):
+    one = world.add("t", 0)
+    world.append(one.handle, LATE, token=token(1), position=0)
+    assert flat(answered(world, 60)) == [token(1)]
+    assert one.progress.log_end == 1500
+
+
+def test_nobody_refers_to_the_memory_of_the_dead(world, in_steps):
+    one = world.add("t", 0)
+    world.append(one.handle, LARGE, token=token(1), position=0)
+    world.turn()
+    assert world.core.postponed.walks
+    world.core.drop(world.core.askers[0])
+    assert not world.core.postponed.walks and not world.core.postponed.held
+    world.append(one.handle, SMALL, token=token(1), position=0)
+    assert flat(answered(world, 2)) == [token(1)]
+    assert one.progress.log_end == 1
+
+
+def test_a_long_batch_of_a_partition_that_fails_meanwhile_is_refused(world, in_steps):
+    one = world.add("t", 0)
+    world.append(one.handle, LARGE, token=token(1), position=0)
+    world.turn()
+    one.follow(7)
+    codes = [answer.flags for _ in range(3) for answer in world.turn()]
+    assert codes == [errors.NOT_LEADER_OR_FOLLOWER]
+    assert not world.core.postponed.walks
+
+
 class Coordinator:
     """What a coordinator is asked, by token."""
 
@@ -133,3 +212,20 @@ def test_long_requests_for_coordinators_are_decided_one_in_a_turn(world):
     assert turns > 2
     assert host.heard[:2] == [token(0), token(0)]
     assert sorted(host.heard) == [token(request) for request in (0, 0, 1, 1, 2, 2)]
+
+
+def test_searches_by_time_take_several_turns(world):
+    """Each may walk over a batch of a million records."""
+    one, count = world.add("t", 0), 4000
+    many = batch(*[b""] * count)
+    world.append(one.handle, many, token=token(1), position=0)
+    world.settle()
+    for index in range(20):
+        world.ask(LIST_OFFSET, one.handle, token=token(2, index), a=NOW_MS)
+    world.ask(LIST_OFFSET, one.handle, token=token(2, 30), a=-1)
+    turns = [[found for found in world.turn() if found.op == LISTED] for _ in range(30)]
+    found = flat(turns)
+    assert max(len(some) for some in turns) < 12
+    assert [answer.token for answer in found[:20]] == [token(2, index) for index in range(20)]
+    assert {(answer.a, answer.b) for answer in found[:20]} == {(NOW_MS, 0)}
+    assert found[20].b == count
