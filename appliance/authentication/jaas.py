@@ -14,6 +14,7 @@ from appliance.base.errors import ConfigError
 
 PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
+OAUTH_MODULE: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 _USER: Final = "user_"
 _FLAGS: Final = ("required", "requisite", "sufficient", "optional")
 _TOKEN = re.compile(

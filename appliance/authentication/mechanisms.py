@@ -5,12 +5,12 @@ from typing import Final, NamedTuple
 PLAIN: Final = "PLAIN"
 SCRAM_SHA_256: Final = "SCRAM-SHA-256"
 SCRAM_SHA_512: Final = "SCRAM-SHA-512"
+OAUTHBEARER: Final = "OAUTHBEARER"
 
-SERVED: Final = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512)
+SERVED: Final = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512, OAUTHBEARER)
 """What a listener can offer."""
 ABSENT: Final = {
     "GSSAPI": "Kerberos is not served",
-    "OAUTHBEARER": "OAuth tokens are not served yet",
 }
 """Mechanisms of Apache Kafka that no listener can offer, each with what is said of it."""
 

@@ -21,6 +21,7 @@ _MECHANISMS: Final = tuple(one.lower() for one in (*SERVED, *ABSENT))
 _OF_MECHANISMS: Final = (
     *("sasl.jaas.config", "connections.max.reauth.ms", "sasl.login.class"),
     *("sasl.server.callback.handler.class", "sasl.login.callback.handler.class"),
+    *(name for name in BROKER if name.startswith("sasl.oauthbearer.")),
 )
 """Settings of a listener that a mechanism may have, too: `listener.name.NAME.MECHANISM.SETTING`."""
 
@@ -63,6 +64,8 @@ def setting_of(key: str) -> Setting | None:
         return None
     if mechanism:
         why = "" if name == _OF_MECHANISMS[0] or name in _LOGINS else base.inert
+        if name.startswith("sasl.oauthbearer."):  # as Kafka has them; read at the start
+            return replace(base, name=key, default=None)
         return replace(base, name=key, default=None, mode=PER_BROKER, inert=why)
     if name in _LOGINS:
         return replace(base, name=key, default=None)

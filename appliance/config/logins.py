@@ -8,11 +8,14 @@ by network processes.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
+from urllib.parse import urlsplit
 
 from appliance.authentication import jaas
-from appliance.authentication.mechanisms import ABSENT, PLAIN, SERVED
+from appliance.authentication.mechanisms import ABSENT, OAUTHBEARER, PLAIN, SERVED
+from appliance.authentication.tokens import KeyPlace, TokenRules
 from appliance.base.errors import ConfigError
 from appliance.config.broker import BrokerConfig
+from appliance.config.broker_settings import BROKER
 from appliance.config.listener_settings import key_of, mechanism_of, split
 
 SASL_PLAINTEXT: Final = "SASL_PLAINTEXT"
@@ -24,19 +27,24 @@ JAAS: Final = "sasl.jaas.config"
 REAUTH: Final = "connections.max.reauth.ms"
 DELAY: Final = "connection.failed.authentication.delay.ms"
 LONGEST_MESSAGE: Final = "sasl.server.max.receive.size"
-_MODULES: Final = {PLAIN: jaas.PLAIN_MODULE}
+_MODULES: Final = {PLAIN: jaas.PLAIN_MODULE, OAUTHBEARER: jaas.OAUTH_MODULE}
+_OAUTH: Final = "sasl.oauthbearer."
+KEYS_URL: Final = f"{_OAUTH}jwks.endpoint.url"
+_SCHEMES: Final = ("https", "file")
 
 
 @dataclass(slots=True, frozen=True)
 class Logins:
     """Logins of one listener. mechanisms: that it offers, in the order of the setting. users:
     static ones of PLAIN by name with their passwords, None: those of the metadata. lifetimes: how
-    long a login by a mechanism holds, in ms; none there: for ever. longest: bytes of a message."""
+    long a login by a mechanism holds, in ms; none there: for ever. longest: bytes of a message.
+    tokens: what OAUTHBEARER asks of a token, and where the keys are; None: it is not offered."""
 
     mechanisms: tuple[str, ...]
     users: Mapping[str, str] | None = field(repr=False)
     lifetimes: Mapping[str, int]
     longest: int
+    tokens: tuple[TokenRules, KeyPlace] | None = None
 
 
 def of_listener(config: BrokerConfig, listener: str) -> Logins | None:
@@ -66,26 +74,33 @@ def of_listener(config: BrokerConfig, listener: str) -> Logins | None:
         users,
         {one: ms for one, ms in lifetimes.items() if ms > 0},
         config.int(config.key_for(listener, LONGEST_MESSAGE)),
+        _tokens(config, listener) if OAUTHBEARER in mechanisms else None,
     )
 
 
 def check(config: BrokerConfig) -> Iterator[str]:
     """Warnings. Raises ConfigError where a listener cannot have the logins that are set."""
+    by_token = False
     for one in config.opened():
         found = of_listener(config, one.name)
+        by_token = by_token or (found is not None and found.tokens is not None)
         if found is not None and found.users is None and PLAIN in found.mechanisms:
             key = key_of(one.name, f"{PLAIN.lower()}.{JAAS}")
             yield (
                 f'{key} names no users (user_NAME="PASSWORD"): {one.name} checks passwords of PLAIN'
                 " against the SCRAM credentials of users"
             )
+    if not by_token:
+        for key, setting in BROKER.items():
+            if key.startswith(_OAUTH) and not setting.inert and config.entry(key) is not None:
+                yield f"{key} has no effect: no listener offers {OAUTHBEARER}"
 
 
 def concerns_logins(key: str) -> bool:
     """True if the key is a setting of logins, of all listeners or of one."""
     parts = split(key)
     base = key if parts is None else mechanism_of(parts[1])[1]
-    return base in (MECHANISMS, JAAS, REAUTH, DELAY, LONGEST_MESSAGE)
+    return base in (MECHANISMS, JAAS, REAUTH, DELAY, LONGEST_MESSAGE) or base.startswith(_OAUTH)
 
 
 def remark(listener: str, base: str, protocol: str | None, config: BrokerConfig) -> str:
@@ -111,6 +126,33 @@ def _login(config: BrokerConfig, listener: str, mechanism: str) -> jaas.JaasEntr
     if login.module != module:
         raise ConfigError(f"{key}: the login module of {mechanism} is {module}")
     return login
+
+
+def _tokens(config: BrokerConfig, listener: str) -> tuple[TokenRules, KeyPlace]:
+    def key(name: str) -> str:
+        own = key_of(listener, f"{OAUTHBEARER.lower()}.{_OAUTH}{name}")
+        return own if config.entry(own) is not None else f"{_OAUTH}{name}"
+
+    def text(name: str) -> str:
+        return str(config.get(key(name)) or "")
+
+    url = text("jwks.endpoint.url")
+    parts = urlsplit(url)
+    if parts.scheme not in _SCHEMES or not (parts.hostname or parts.path):
+        raise ConfigError(
+            f"{key('jwks.endpoint.url')}={url}: {listener} offers {OAUTHBEARER} and needs the URL"
+            " of the issuer's keys there, https://… or file:///…"
+        )
+    rules = TokenRules(
+        audience=tuple(config.list(key("expected.audience"))),
+        issuer=text("expected.issuer") or None,
+        skew_s=config.int(key("clock.skew.seconds")),
+        scope_claim=text("scope.claim.name"),
+        user_claim=text("sub.claim.name"),
+    )
+    refresh = "jwks.endpoint.refresh.ms"
+    backoff = [f"jwks.endpoint.retry.backoff{end}.ms" for end in ("", ".max")]
+    return rules, KeyPlace(url, *(config.int(key(one)) for one in (refresh, *backoff)))
 
 
 def _lifetime(config: BrokerConfig, listener: str, mechanism: str) -> int:

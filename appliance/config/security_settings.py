@@ -19,7 +19,7 @@ from appliance.config.setting import (
     Setting,
 )
 
-_NO_OAUTH: Final = "OAUTHBEARER is not served yet"
+_NO_OAUTH: Final = "nodes and this broker log in nowhere with a token"
 _NO_KERBEROS: Final = "Kerberos (GSSAPI) is not served"
 _NO_TOKENS: Final = "delegation tokens are not served yet"
 _NO_CLASSES: Final = "the mechanisms are Penstock's own, there is no JVM"
@@ -37,7 +37,7 @@ SECURITY: Final = (
     Setting("super.users", STRING, "", "Who may do everything, as TYPE:NAME with semicolons between them; read by the authorizer."),
     Setting("penstock.node.principals", STRING, "", "Principals that are nodes of the cluster, as TYPE:NAME with semicolons between them, known by a certificate on a listener with the protocol SSL: they may do everything, and without an authorizer nobody else may act as a node. Empty: whoever may do CLUSTER_ACTION acts as a node."),
     Setting("allow.everyone.if.no.acl.found", BOOLEAN, False, "Whether a thing without ACLs is open to all; read by the authorizer."),
-    Setting("sasl.enabled.mechanisms", LIST, ("GSSAPI",), "The SASL mechanisms that listeners of clients offer who log in (SASL_PLAINTEXT, SASL_SSL): PLAIN, SCRAM-SHA-256, SCRAM-SHA-512.", mode=PER_BROKER),
+    Setting("sasl.enabled.mechanisms", LIST, ("GSSAPI",), "The SASL mechanisms that listeners of clients offer who log in (SASL_PLAINTEXT, SASL_SSL): PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER.", mode=PER_BROKER),
     Setting("sasl.mechanism.inter.broker.protocol", STRING, "GSSAPI", "The SASL mechanism between brokers.", mode=PER_BROKER, inert=_BETWEEN),
     Setting("sasl.jaas.config", PASSWORD, None, "The login of a SASL listener.", mode=PER_BROKER, inert=_OF_A_LISTENER),
     Setting("security.inter.broker.protocol", STRING, "PLAINTEXT", "The protocol by which brokers reach one another, PLAINTEXT or SSL, where inter.broker.listener.name does not name a listener."),
@@ -82,15 +82,15 @@ SECURITY: Final = (
     Setting("sasl.oauthbearer.client.credentials.client.secret", PASSWORD, None, "The client secret for OAuth's client credentials.", inert=_NO_OAUTH),
     Setting("sasl.oauthbearer.jwt.retriever.class", CLASS, "org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever", "What retrieves JSON web tokens.", inert=_NO_OAUTH),
     Setting("sasl.oauthbearer.jwt.validator.class", CLASS, "org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator", "What validates JSON web tokens.", inert=_NO_OAUTH),
-    Setting("sasl.oauthbearer.expected.audience", LIST, (), "Audiences of which a token must name one.", inert=_NO_OAUTH),
-    Setting("sasl.oauthbearer.expected.issuer", STRING, None, "The issuer that a token must name.", inert=_NO_OAUTH),
-    Setting("sasl.oauthbearer.clock.skew.seconds", INT, 30, "How far the clocks of issuer and broker may be apart, in s.", inert=_NO_OAUTH),
-    Setting("sasl.oauthbearer.scope.claim.name", STRING, "scope", "The claim that holds the scope.", inert=_NO_OAUTH),
-    Setting("sasl.oauthbearer.sub.claim.name", STRING, "sub", "The claim that holds the subject.", inert=_NO_OAUTH),
-    Setting("sasl.oauthbearer.jwks.endpoint.url", STRING, None, "Where the keys of the issuer are had.", inert=_NO_OAUTH),
-    Setting("sasl.oauthbearer.jwks.endpoint.refresh.ms", LONG, 3_600_000, "How often the keys of the issuer are read, in ms.", inert=_NO_OAUTH),
-    Setting("sasl.oauthbearer.jwks.endpoint.retry.backoff.ms", LONG, 100, "First wait before the keys of the issuer are tried again, in ms.", inert=_NO_OAUTH),
-    Setting("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms", LONG, 10000, "Longest wait before the keys of the issuer are tried again, in ms.", inert=_NO_OAUTH),
+    Setting("sasl.oauthbearer.expected.audience", LIST, (), "Audiences of which a token must name one."),
+    Setting("sasl.oauthbearer.expected.issuer", STRING, None, "The issuer that a token must name."),
+    Setting("sasl.oauthbearer.clock.skew.seconds", INT, 30, "How far the clocks of issuer and broker may be apart, in s.", low=0),
+    Setting("sasl.oauthbearer.scope.claim.name", STRING, "scope", "The claim that holds the scope."),
+    Setting("sasl.oauthbearer.sub.claim.name", STRING, "sub", "The claim that holds the subject."),
+    Setting("sasl.oauthbearer.jwks.endpoint.url", STRING, None, "URL of the issuer's public keys (JWKS) that tokens of OAUTHBEARER are verified with: file: or https:."),
+    Setting("sasl.oauthbearer.jwks.endpoint.refresh.ms", LONG, 3_600_000, "Age from which the keys of the issuer are read again, in ms.", low=0),
+    Setting("sasl.oauthbearer.jwks.endpoint.retry.backoff.ms", LONG, 100, "First wait before the keys of the issuer are tried again, in ms.", low=0),
+    Setting("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms", LONG, 10000, "Longest wait before the keys of the issuer are tried again, in ms.", low=0),
     Setting("sasl.oauthbearer.assertion.algorithm", STRING, "RS256", "The signature of an assertion: RS256 or ES256.", inert=_NO_OAUTH),
     Setting("sasl.oauthbearer.assertion.file", STRING, None, "A file with a finished assertion.", inert=_NO_OAUTH),
     Setting("sasl.oauthbearer.assertion.template.file", STRING, None, "A file with the claims of an assertion.", inert=_NO_OAUTH),

@@ -1,4 +1,4 @@
-"""Passwords are hashed here: milliseconds each, in one thread beside the loop.
+"""Passwords are hashed here, and tokens verified: milliseconds each, in one thread beside the loop.
 
 hashlib gives the interpreter's lock away meanwhile, and the thread has a lower priority than the
 loop, so that logins make nobody wait who has logged in. It begins with the first password. Called
@@ -12,7 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from queue import SimpleQueue
-from typing import Final
+from typing import Any, Final
 
 from appliance.shell.loop import Loop
 
@@ -20,7 +20,7 @@ MOST: Final = 1024
 """Passwords that may wait: some seconds of work."""
 _NICE: Final = 5
 
-Job = tuple[Callable[[], bool], Callable[[bool], None]]
+Job = tuple[Callable[[], Any], Callable[[Any], None]]
 
 
 class Hashing:
@@ -29,12 +29,13 @@ class Hashing:
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
         self._jobs: SimpleQueue[Job] = SimpleQueue()
-        self._done: deque[tuple[Callable[[bool], None], bool]] = deque()
+        self._done: deque[tuple[Callable[[Any], None], Any]] = deque()
         self._waiting = 0
         self._bell = -1
 
-    def ask_thread(self, work: Callable[[], bool], then: Callable[[bool], None]) -> bool:
-        """Calls `then` by the loop with the result of `work`; False: too many wait, or the system
+    def ask_thread(self, work: Callable[[], Any], then: Callable[[Any], None]) -> bool:
+        """Calls `then` by the loop with the result of `work`, with False when it raises. False: too
+        many wait, or the system
         has no thread or descriptor left."""
         if self._waiting >= MOST or not (self._bell >= 0 or self._start_thread()):
             return False

@@ -7,14 +7,23 @@ where a wrong password is. Called by the intake and, through the host, by handle
 """
 
 import secrets
+import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from appliance.authentication import plain
-from appliance.authentication.mechanisms import BY_NAME, BY_NUMBER, PLAIN, SCRAMS, Scram
+from appliance.authentication import oauthbearer, plain
+from appliance.authentication.mechanisms import (
+    BY_NAME,
+    BY_NUMBER,
+    OAUTHBEARER,
+    PLAIN,
+    SCRAMS,
+    Scram,
+)
 from appliance.authentication.refused import LoginRefused
 from appliance.authentication.scram import Credential, ScramServer, is_password, parse_first
 from appliance.authentication.stand_in import stand_in
+from appliance.authentication.tokens import Verified
 from appliance.base.caller import Principal
 from appliance.base.errors import (
     ILLEGAL_SASL_STATE,
@@ -29,6 +38,7 @@ from appliance.handlers import k18_api_versions
 from appliance.handlers.exchange import LATE, Exchange, Login
 from appliance.metadata.changes import Change, ConfigChanged, KeptChanged
 from appliance.metadata.image import MetadataImage
+from appliance.netproc.bearers import Bearers
 from appliance.netproc.connection import Connection
 from appliance.netproc.connections_state import ConnectionsState
 from appliance.netproc.exchanges import NO_NUMBER, Exchanges
@@ -55,6 +65,8 @@ _AGAIN_NS: Final = 1_000_000_000
 """Nobody logs in again more often."""
 _KEPT: Final = "scram"
 """First word of the identity of a credential in the metadata."""
+_LEAST_LIFE_MS: Final = 1000
+"""A token that ends within the clocks' skew holds so long: 0 would mean for ever."""
 _TOO_MANY: Final = "too many logins wait for their passwords to be hashed"
 assert max(API_VERSIONS, AUTHENTICATE) < API_KEYS
 
@@ -81,6 +93,7 @@ class LoginDesk(Doorkeeper):
         self._exchanges = exchanges
         self._hashing = Hashing(shared.loop)
         self._log = shared.log
+        self._bearers = Bearers(shared.loop, self._hashing, shared.log)
         self._secret = secret
         self._likes: list[Likes] | None = None
         self._delay_ns = 0
@@ -185,6 +198,8 @@ class LoginDesk(Doorkeeper):
         try:
             if session.mechanism == PLAIN:
                 return self._plain(x, session, message)
+            if session.mechanism == OAUTHBEARER:
+                return self._bearer(x, session, message)
             return self._scram(x, session, message)
         except LoginRefused as refused:
             return self._refused(x, refused.told)
@@ -255,6 +270,38 @@ class LoginDesk(Doorkeeper):
         connection.hold_login()
         return None
 
+    def _bearer(self, x: Exchange, session: LoginSession, message: bytes) -> Login | None:
+        connection: Connection = x.connection
+        if session.server == oauthbearer.INVALID_TOKEN and message == oauthbearer.ABORT:
+            return Login(SASL_AUTHENTICATION_FAILED, oauthbearer.INVALID_TOKEN)
+        session.server = None
+        claim = oauthbearer.parse_bearer(message)
+        rules = self._of(session.listener)
+        if rules is None or rules.tokens is None:
+            raise LoginRefused
+
+        def then(found: Verified | None, why: str) -> None:
+            if x.number == NO_NUMBER:
+                return  # it has gone
+            if found is None:
+                self._tell(connection, session, f"the token is refused: {why}")
+                session.server = oauthbearer.INVALID_TOKEN
+                self.wait(x, Login(NONE, None, oauthbearer.INVALID_TOKEN.encode()))
+                return
+            try:
+                claim.check_acts_as(found.user)
+                left_ms = max(found.expires_ms - time.time_ns() // _NS, _LEAST_LIFE_MS)
+                login = self._proved(session, found.user, x, left_ms=left_ms)
+            except LoginRefused as refused:
+                login = self._refused(x, refused.told)
+            self.wait(x, login)
+
+        if not self._bearers.verify_token(claim.token, *rules.tokens, then):
+            self._log.event_seldom(WARNING, "logins-refused", why=_TOO_MANY)
+            raise LoginRefused
+        connection.hold_login()
+        return None
+
     def _scram(self, x: Exchange, session: LoginSession, message: bytes) -> Login:
         scram = BY_NAME[session.mechanism]
         server: ScramServer | None = session.server
@@ -270,7 +317,15 @@ class LoginDesk(Doorkeeper):
         answer = server.finish(message)
         return self._proved(session, server.user, x, answer)
 
-    def _proved(self, session: LoginSession, user: str, x: Exchange, answer: bytes = b"") -> Login:
+    def _proved(
+        self,
+        session: LoginSession,
+        user: str,
+        x: Exchange,
+        answer: bytes = b"",
+        left_ms: int = 0,
+    ) -> Login:
+        """left_ms: until the credential ends, 0: never."""
         connection: Connection = x.connection
         before, now = connection.principal, Principal("User", user)
         if session.again and before != now:
@@ -280,6 +335,7 @@ class LoginDesk(Doorkeeper):
             )
         rules = self._of(session.listener)
         lifetime = 0 if rules is None else rules.lifetimes.get(session.mechanism, 0)
+        lifetime = min(lifetime or left_ms, left_ms or lifetime)
         return Login(NONE, None, answer, lifetime, user)
 
     def _refused(self, x: Exchange, told: str | None) -> Login:

@@ -42,7 +42,14 @@ def test_a_listener_has_its_own_words_and_a_mechanism_too():
     ("settings", "words"),
     [
         (LISTENERS, "sasl.enabled.mechanisms=GSSAPI, the default: Kerberos is not served"),
-        ({"sasl.enabled.mechanisms": "PLAIN,OAUTHBEARER"}, "OAUTHBEARER: OAuth tokens are not"),
+        ({"sasl.enabled.mechanisms": "PLAIN,OAUTHBEARER"}, "jwks.endpoint.url=: SASL_PLAINTEXT"),
+        (
+            {
+                "sasl.enabled.mechanisms": "OAUTHBEARER",
+                "sasl.oauthbearer.jwks.endpoint.url": "http://x",
+            },
+            "jwks.endpoint.url=http://x",
+        ),
         ({"sasl.enabled.mechanisms": "SCRAM-SHA-1"}, "SCRAM-SHA-1: it is not known"),
         ({"sasl.enabled.mechanisms": ""}, "SASL_PLAINTEXT needs a mechanism"),
         (PLAIN | {f"{OWN}plain.sasl.jaas.config": JAAS[:-1]}, "plain.sasl.jaas.config: JAAS conf"),
@@ -66,7 +73,7 @@ def test_what_cannot_be_served_is_refused_by_its_name(settings, words):
         (SCRAM | {f"{OWN}sasl.jaas.config": JAAS}, "a login is one listener's"),
         (PLAIN | {"listener.name.plaintext.plain.sasl.jaas.config": JAAS}, "nobody logs in there"),
         (PLAIN | {"sasl.kerberos.service.name": "kafka"}, "Kerberos .GSSAPI. is not served"),
-        (PLAIN | {"sasl.oauthbearer.expected.issuer": "x"}, "OAUTHBEARER is not served yet"),
+        (PLAIN | {"sasl.oauthbearer.expected.issuer": "x"}, "no listener offers OAUTHBEARER"),
         (PLAIN | {"delegation.token.secret.key": "x"}, "delegation tokens are not served yet"),
         (PLAIN | {f"{OWN}plain.sasl.server.callback.handler.class": "x"}, "there is no JVM"),
         (PLAIN | {f"{OWN}plain.num.partitions": "1"}, "is ignored: of single listeners"),

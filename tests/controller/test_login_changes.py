@@ -36,7 +36,7 @@ def test_mechanisms_that_can_be_offered_are_taken(node, key):
     ("key", "value", "told"),
     [
         (MECHANISMS, "GSSAPI", "Kerberos is not served"),
-        (OF_LISTENER, "SCRAM-SHA-512,OAUTHBEARER", "OAuth tokens are not served yet"),
+        (OF_LISTENER, "SCRAM-SHA-512,OAUTHBEARER", "jwks.endpoint.url"),
         (OF_LISTENER, "nonsense", "it is not known"),
         (JAAS, "nonsense", JAAS),
         (JAAS, f"{MODULE} required user_a=secret", "not terminated by semi-colon"),

@@ -137,6 +137,7 @@ EVENTS: Final[dict[str, str]] = {
     "settings-reloaded": "The settings were reloaded.",
     "settings-warning": "The reloaded settings have a warning.",
     "successor-not-started": "The successor could not be started; the appliance has shut down cleanly and needs to be started.",
+    "token-keys-not-read": "The public keys that tokens of OAUTHBEARER are verified with could not be read: cause names the URL and why. Earlier keys stay in force.",
     "topic-auto-created": "A topic was created by a client's request (auto.create.topics.enable).",
     "topic-created": "A topic was created.",
     "topic-deleted": "A topic was deleted; it can be restored for a while.",
