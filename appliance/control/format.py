@@ -63,8 +63,7 @@ def open_or_format(
             )
         _check_voters(disk, data_dir, voters or (node_id,))
         return found, False
-    stranger = _stranger(disk, data_dir)
-    if stranger:
+    if stranger := _stranger(disk, data_dir):
         raise ConfigError(
             f"{data_dir} holds {stranger} but no {META_PROPERTIES}; restore that file,"
             " or choose an empty folder with --data"
