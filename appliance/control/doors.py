@@ -19,7 +19,7 @@ from appliance.metadata.image import BROKER, MetadataImage
 from appliance.shell import binding
 from appliance.shell.log import ERROR, NOTICE, Log
 
-_REMEDY: Final = "penstock config set broker/N listeners=… with others"
+_REMEDY: Final = "penstock config set --broker N listeners=… with others"
 
 
 class Doors:

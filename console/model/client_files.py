@@ -38,6 +38,8 @@ def place(link: Link) -> Place | None:
     for one in (told.get(_ADVERTISED) or told.get(_LISTENERS) or "").split(","):
         name, _, address = one.strip().partition("://")
         protocol = protocols.get(name.upper(), name.upper())
+        if address.startswith(":"):  # at every address: it is reached as this broker is
+            address = link.bootstrap.split(",")[0].strip().rpartition(":")[0] + address
         ca = link.properties.get("ssl.ca.location", "")
         found.setdefault(protocol, Place(address, protocol, os.path.abspath(ca) if ca else ""))
     return next((found[one] for one in _BEST if one in found), None)

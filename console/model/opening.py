@@ -49,7 +49,7 @@ def let_others_in(link: Link, found: Nodes, listen: str | None) -> str:
         if ALLOWED in (one.error_message or ""):
             raise Failure(
                 f"node {number}: {one.error_message}",
-                f"penstock config set broker/{number} {ALLOWED}, then ask again",
+                f"penstock config set --broker {number} {ALLOWED}, then ask again",
                 name="INVALID_REQUEST",
             )
         check(int(one.error_code), one.error_message, f"listeners of node {number}")

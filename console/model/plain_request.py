@@ -7,6 +7,7 @@ controller decides is passed on to it. What only one broker of several can answe
 
 import socket
 import struct
+import time
 from typing import Any, Final
 
 from appliance.base.errors import MalformedRequest
@@ -22,6 +23,8 @@ _READS: Final = frozenset(
 """Fetch, Metadata, ApiVersions and the requests whose names begin with List and Describe: those
 that change nothing."""
 _MOST: Final = 64 << 20
+_AGAIN: Final = 5
+_AGAIN_S: Final = 0.2
 _NAME: Final = b"penstock"
 
 
@@ -29,12 +32,8 @@ def ask(
     link: Link, key: int, version: int, values: dict[str, Any], server: str | None = None
 ) -> Any:
     """The decoded answer to a request, within the link's time limit. server: HOST:PORT of the
-    broker that must be asked. Raises Failure."""
-    from appliance.wire.build import build
-    from appliance.wire.messages import decode_response, encode_request, request_type
-    from penstock.door import NotUsable
-    from penstock.reach import address_of
-
+    broker that must be asked. What only reads is asked again where the connection ends without an
+    answer: the broker's control may be replaced just then. Raises Failure."""
     reads = key in _READS or values.get("validate_only") is True
     link.allow(f"API key {key}", reads=reads)
     if not link.is_asked:
@@ -44,6 +43,25 @@ def ask(
         )
     if server is None:
         server = _first(link)
+    for _ in range(_AGAIN if reads else 0):
+        try:
+            return _asked(link, key, version, values, server)
+        except Failure as failure:
+            if not isinstance(failure.__context__, ConnectionAbortedError):
+                raise
+            if failure.name != "UNREACHABLE":
+                raise
+        time.sleep(_AGAIN_S)
+    return _asked(link, key, version, values, server)
+
+
+def _asked(link: Link, key: int, version: int, values: dict[str, Any], server: str) -> Any:
+    """One attempt. Raises Failure."""
+    from appliance.wire.build import build
+    from appliance.wire.messages import decode_response, encode_request, request_type
+    from penstock.door import NotUsable
+    from penstock.reach import address_of
+
     body = encode_request(build(request_type(key, version), values))
     try:
         with link.door.open(address_of(server), link.timeout_s) as peer:

@@ -129,11 +129,22 @@ ELSEWHERE = {
     ("docs/testing.md", "penstock run"): "tests/console/test_testing_page.py",
     ("docs/acls.md", "penstock acl add"): ACLS,
     ("docs/jobs.md", "penstock user add etl"): "tests/spark/test_secured_job.py",
-    ("docs/secure.md", "penstock secure init --host edge.example.org --logins"): LOGINS,
+    (
+        "docs/secure.md",
+        "penstock secure init --host edge.example.org --logins\npenstock up",
+    ): LOGINS,
     ("docs/secure.md", "kcat -F loader"): LOGINS,
     ("docs/secure.md", "penstock secure init --host edge.example.org\n"): SECURE,
     ("docs/secure.md", "kcat -F penstock-secure"): SECURE,
     ("docs/secure.md", "penstock secure server"): SECURE,
+    **{
+        ("docs/secure.md", one): "tests/console/test_migration.py"
+        for one in (
+            "penstock secure init --host edge.example.org --logins\npenstock config",
+            "penstock connections",
+            "penstock config set --broker 1 listeners=SASL",
+        )
+    },
     ("docs/secure.md", "penstock topic create orders"): "tests/console/test_owner.py",
     ("docs/tls.md", "openssl req -x509"): TLS,
     ("docs/tls.md", "openssl req -newkey"): TLS,

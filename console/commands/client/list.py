@@ -25,10 +25,16 @@ _NARROW: Final = (
     "--over", type=Seconds(0, 3600), default=2.0, metavar="TIME", show_default="2s",
     help="Measure rates over this time from now; 0: since each connected.",
 )  # fmt: skip
+@click.option(
+    "--listener", "listeners", multiple=True, metavar="NAME",
+    help="Only connections of this listener; may be repeated.",
+)  # fmt: skip
 @click.option("--throttled", is_flag=True, help="Only connections that are throttled now.")
 @formatted
 @watched
-def command(data: str, over: float, throttled: bool, output: str) -> int:
+def command(
+    data: str, over: float, listeners: tuple[str, ...], throttled: bool, output: str
+) -> int:
     """List the connections of an appliance of this host: client id, software and version as
     reported by the client, principal, address, rates, and the quota and time of throttling.
 
@@ -38,9 +44,15 @@ def command(data: str, over: float, throttled: bool, output: str) -> int:
     \b
     penstock client list -w
     penstock client list --throttled -o json
+    penstock client list --listener PLAINTEXT
     penstock client list --data /srv/events --over 10
     """
-    found = [one for one in connections(data, over) if one.throttled_by or not throttled]
+    wanted = {one.upper() for one in listeners}
+    found = [
+        one
+        for one in connections(data, over)
+        if (one.throttled_by or not throttled) and (not wanted or one.listener.upper() in wanted)
+    ]
     empty = "nobody is throttled" if throttled else "nobody is connected"
     rows = [_row(one) if output in ("table", "wide") else _exact(one) for one in found]
     emit(rows, output, narrow=_NARROW, name="client_id", empty=empty)
