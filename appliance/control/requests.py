@@ -60,7 +60,6 @@ AUTO_CREATED: Final = "topic-auto-created"
 USUAL: Final = (CHANGED, AUTO_CREATED)
 """Events that say who did what; the others tell of something wrong."""
 _NAMED: Final = 20
-"""(event, cause), for the log."""
 
 _NO_LEADER: Final = "This is not the controller: nobody is known to be just now. Try again."
 _TOPIC_MS: Final = 1_000
@@ -124,9 +123,11 @@ class Requests:
             return self._malformed(api.name, context, cause)
         if leads and (first := self._first(api, version, body, request, context)) is not None:
             return first
+        denied = _refusal(api, context) if api.controllers and not leads else errors.NONE
         try:
             if api.controllers and not leads:
-                answer = _told(api, request, api.not_controller, _NO_LEADER)
+                text = TEXTS.get(denied, _NO_LEADER)
+                answer = _told(api, request, denied or api.not_controller, text)
             else:
                 answer = _decide(api, request, version, context)
             if context.situation.permit.pause_ms:
@@ -137,7 +138,7 @@ class Requests:
             return self._failed(api, version, context, why)
         refuse = partial(self._refuse, api, version, answer.values)
         here = api.any_node or api.own(request) or _of_own_files(api, request, context, answer)
-        if not leads and (answer.records or not here):
+        if not (leads or denied) and (answer.records or not here):
             return Decision(*refuse(LOST), refuse)
         if answer.records:
             try:
@@ -163,8 +164,7 @@ class Requests:
         """The node or the brokers to ask before this is decided, or None."""
         key, rights = api.key, context.rights
         if (where := _probe(api, request, context)) is not None:
-            probed = partial(self._probed, key, version, body, rights)
-            return Probing(where[0], where[1:], probed)
+            return Probing(where[0], where[1:], partial(self._probed, key, version, body, rights))
         if api.seeks is None or context.asked or not (names := api.seeks(request, context)):
             return None
         permit = context.situation.permit
@@ -407,11 +407,15 @@ def _probe(api: Api, request: Any, context: AdminContext) -> tuple[int, str, int
 
 def _decide(api: Api, request: Any, version: int, context: AdminContext) -> Answer:
     """The API's decision, if the caller may request it at all."""
+    if code := _refusal(api, context):
+        return _told(api, request, code, TEXTS[code])
+    return api.decide(request, version, context)
+
+
+def _refusal(api: Api, context: AdminContext) -> int:
+    """The error code for a caller who may not request this API at all, or NONE."""
     need = needs.WHOLE.get(api.key)
-    code = errors.NONE if need is None else context.rights.refusal(need)
-    if code == errors.NONE:
-        return api.decide(request, version, context)
-    return _told(api, request, code, TEXTS[code])
+    return errors.NONE if need is None else context.rights.refusal(need)
 
 
 def _of_own_files(api: Api, request: Any, context: AdminContext, answer: Answer) -> bool:
