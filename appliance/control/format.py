@@ -40,11 +40,12 @@ def open_or_format(
 ) -> tuple[Identity, bool]:
     """The identity of this node, and whether the folder was formatted just now.
 
-    random(n): n random bytes. cluster_id: its cluster, "": a new one, or that of the folder. config: a static cluster of several needs an id that all of them
-    have, and keeps its voters; one that is joined has an id; one that begins here has this node as
-    its first voter, and others can come (KIP-853). first: who votes first instead, in an empty
-    folder. users: records that a new cluster begins with, too. Raises ConfigError when the folder
-    belongs to another node or cluster or holds partitions but no identity.
+    random(n): n random bytes. cluster_id: its cluster, "": a new one, or that of the folder.
+    config: a static cluster of several needs an id that all of them have, and keeps its voters; one
+    that is joined has an id; one that begins here has this node as its first voter, and others can
+    come (KIP-853). first: who votes first instead, in an empty folder. users: records that a new
+    cluster begins with, too. Raises ConfigError when the folder belongs to another node or cluster
+    or holds partitions but no identity.
     """
     node_id, voters = config.int("node.id"), [one.node_id for one in config.voters()]
     if disk.exists(f"{data_dir}/{META_PROPERTIES}"):
