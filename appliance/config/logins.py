@@ -150,9 +150,12 @@ def _tokens(config: BrokerConfig, listener: str) -> tuple[TokenRules, KeyPlace]:
         scope_claim=text("scope.claim.name"),
         user_claim=text("sub.claim.name"),
     )
-    refresh = "jwks.endpoint.refresh.ms"
-    backoff = [f"jwks.endpoint.retry.backoff{end}.ms" for end in ("", ".max")]
-    return rules, KeyPlace(url, *(config.int(key(one)) for one in (refresh, *backoff)))
+    times = (
+        "jwks.endpoint.refresh.ms",
+        "jwks.endpoint.retry.backoff.ms",
+        "jwks.endpoint.retry.backoff.max.ms",
+    )
+    return rules, KeyPlace(url, *(config.int(key(one)) for one in times))
 
 
 def _lifetime(config: BrokerConfig, listener: str, mechanism: str) -> int:
