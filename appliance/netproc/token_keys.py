@@ -6,12 +6,11 @@ one in force. One answer has at most `MOST_BYTES`, takes at most `MOST_S` second
 nowhere else.
 """
 
-import http.client
 import ssl
 import time
 from collections.abc import Callable
 from typing import Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from appliance.authentication.tokens import Jwk, KeyPlace, parse_keys
 
@@ -55,7 +54,7 @@ class TokenKeys:
             return False
         try:
             found = parse_keys(read_url(self.place.url, self._context))
-        except (OSError, ValueError, http.client.HTTPException) as why:
+        except (OSError, ValueError) as why:
             self._pause_ms = min(2 * self._pause_ms, self.place.backoff_max_ms)
             self._next_ns = self._monotonic_ns() + self._pause_ms * _NS
             self._report(f"{self.place.url}: {why}")
@@ -70,7 +69,7 @@ class TokenKeys:
 
 
 def read_url(url: str, context: ssl.SSLContext | None = None) -> bytes:
-    """The bytes at a file: or https: URL. Raises OSError, ValueError, HTTPException."""
+    """The bytes at a file: or https: URL. Raises OSError, ValueError."""
     parts = urlsplit(url)
     if parts.scheme == "file":
         with open(unquote(parts.path), "rb") as file:
@@ -78,8 +77,15 @@ def read_url(url: str, context: ssl.SSLContext | None = None) -> bytes:
         return _bounded(data)
     if parts.scheme != "https" or not parts.hostname:
         raise ValueError("only file: and https: are read")
+    return _read_https(parts, context or ssl.create_default_context())
+
+
+def _read_https(parts: SplitResult, context: ssl.SSLContext) -> bytes:
+    """Raises OSError, ValueError."""
+    import http.client  # here: few appliances check tokens, and all processes would share it
+
+    assert parts.hostname
     until = time.monotonic() + MOST_S
-    context = context or ssl.create_default_context()
     link = http.client.HTTPSConnection(parts.hostname, parts.port, timeout=MOST_S, context=context)
     try:
         path = f"{parts.path or '/'}{'?' + parts.query if parts.query else ''}"
@@ -93,6 +99,8 @@ def read_url(url: str, context: ssl.SSLContext | None = None) -> bytes:
             if time.monotonic() > until:
                 raise TimeoutError(f"it takes longer than {MOST_S:g} s")
         return data
+    except http.client.HTTPException as why:
+        raise ValueError(f"it answers otherwise than by HTTP: {why!r}") from why
     finally:
         link.close()
 
