@@ -1,9 +1,11 @@
 """Logins by raw bytes: the same answers as Apache Kafka's, beside it, and what is ours alone."""
 
 import re
+import time
 
 import pytest
 
+from tests.broker_process import KAFKA
 from tests.sasl.talk import CLOSED, Talk, plain
 
 METADATA = (3, 1, b"\xff\xff\xff\xff")
@@ -220,3 +222,24 @@ def test_plain_where_settings_name_no_users_asks_the_metadata(broker):
         talk.handshake("PLAIN", 0)
         assert talk.bare(plain("alice", "alice-secret")) == b""
         assert talk.any(*METADATA) is not CLOSED
+
+
+@pytest.mark.skipif(KAFKA, reason="Apache Kafka tells an unknown user of SCRAM at once")
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_refusals_of_known_and_unknown_users_are_alike_and_held_back(broker, mechanism):
+    listener = "STATIC" if mechanism == "PLAIN" else "SASL_PLAINTEXT"
+    found = []
+    for user in ("alice", "nobody"):
+        with broker.wire(listener) as wire:
+            talk = Talk(wire)
+            began = time.monotonic()
+            if mechanism == "PLAIN":
+                answer = talk.plain(user, "wrong")
+            else:
+                answer = talk.scram(mechanism, user, "wrong")
+            took_s = time.monotonic() - began
+            assert talk.ends() is not None
+        # connection.failed.authentication.delay.ms is 100 by default
+        assert took_s >= 0.1, f"{user} is told without the pause"
+        found.append((answer, len(talk.said)))
+    assert found[0] == found[1] and found[0][0][0] == 58
