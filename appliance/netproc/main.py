@@ -12,9 +12,11 @@ from appliance.metadata.follower import Follower
 from appliance.netproc.server import Server, can_serve
 from appliance.ring.messages import Message
 from appliance.ring.process_table import Peer
+from appliance.shell import sandbox
 from appliance.shell.denials import tell_denials
 from appliance.shell.handing import LEAVE, PART
 from appliance.shell.links import Links
+from appliance.shell.log import WARNING
 from appliance.shell.loop import STOP, Loop
 from appliance.shell.seat import ANEW, Seat
 
@@ -51,6 +53,8 @@ def _let_go(seat: Seat, links: Links) -> None:
 def run(seat: Seat) -> int:
     """Serve until the appliance drains; 0 is an orderly end."""
     log = seat.log()
+    if missing := sandbox.enter():
+        log.event(WARNING, "sandbox-incomplete", missing=",".join(missing))
     tell_denials(seat.authorizer, log)
     links = Links(seat, log)
     loop = Loop(seat, links)

@@ -3,6 +3,7 @@
 import contextlib
 import socket
 import time
+from pathlib import Path
 from struct import pack, unpack_from
 
 import pytest
@@ -175,3 +176,16 @@ def test_urgent_data(port):
         link.send(requests.api_versions())
         link.answer()
         assert link.ended()
+
+
+@pytest.mark.skipif(KAFKA, reason="of ours")
+def test_network_processes_gave_up_what_they_do_not_need(broker):
+    """The sandbox holds for each thread; tests/netproc/test_sandbox.py says what that means."""
+    seen = []
+    for pid in broker.pids():
+        name = Path(f"/proc/{pid}/comm").read_text().strip()
+        for task in Path(f"/proc/{pid}/task").iterdir() if "net" in name else ():
+            said = dict(line.split(":\t", 1) for line in (task / "status").read_text().splitlines())
+            seen.append((said["Seccomp"], said["NoNewPrivs"]))
+    assert seen
+    assert set(seen) == {("2", "1")}

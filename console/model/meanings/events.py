@@ -130,6 +130,7 @@ EVENTS: Final[dict[str, str]] = {
     "restart-refused": "`penstock restart` was requested, and the installed program would not start: the appliance continues.",
     "restarting": "`penstock restart` was requested: the appliance shuts down cleanly, and its successor takes over the listening sockets.",
     "ring-broken": "Memory shared by two processes is corrupt; one of them is replaced.",
+    "sandbox-incomplete": "The kernel lacks a part of the sandbox of network processes (Landlock or seccomp): a process that a client took over would have more rights. Linux 5.13 or newer has both.",
     "segment-unreadable": "A segment file could not be opened for consumers: they get KAFKA_STORAGE_ERROR for its partition and retry. The cause names the file, and the limit of open files where that is the reason.",
     "send-failed": "A response could not be sent although the client is still connected; the connection is closed.",
     "setting-changed": "A setting of the file has a new value; the event says whether it applies at once.",
