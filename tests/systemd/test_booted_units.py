@@ -53,6 +53,7 @@ def consume(booted, topic):
 def test_the_appliance_is_started_killed_started_again_and_stopped(appliance):
     unit = "penstock"
     assert appliance.run("systemctl", "is-active", unit) == "active\n"
+    assert "sandbox-incomplete" not in appliance.journal(unit)
     produce(appliance, "kept", {"n": 1}, {"n": 2})
     first = appliance.show(unit, "MainPID")
     appliance.run("kill", "-KILL", first)
