@@ -6,7 +6,8 @@ which clients look for their coordinator again.
 
 A long request is cut into parts of few rows (`runtime/cutting.py`), and each part is asked when the
 one before is answered. So it never holds a coordinator or a ring for long. Its connection is not
-read meanwhile, so requests of one connection keep their order.
+read meanwhile, so requests of one connection keep their order. Few are under way at
+a time: fifty that take turns would all be answered at once, after their clients have given up.
 """
 
 from collections.abc import Generator, Sequence
@@ -108,7 +109,7 @@ class Coordinate:
             host.pause(x)
             self._ask_next(host, x, 0)
 
-        host.work(x, _cut(x, body, count, rows, only, asked), ask_first)
+        host.work_in_line(x, _cut(x, body, count, rows, only, asked), ask_first)
 
     def _ask_next(self, host: Host, x: Exchange, index: int) -> None:
         """Ask this part and, where it is answered at once, those behind it."""

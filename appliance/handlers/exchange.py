@@ -338,6 +338,11 @@ class Host(ABC):
             pass
         then()
 
+    def work_in_line(self, x: Exchange, steps: Steps, then: Callable[[], None]) -> None:
+        """The same for a request that goes on to ask for long after `then`: some are under way at a
+        time, the others wait in the order in which they came."""
+        self.work(x, steps, then)
+
     def pause(self, x: Exchange) -> None:  # noqa: B027 - where requests are not read there is nothing to do
         """Reads no request behind this one from its connection until `unpause`."""
 

@@ -97,6 +97,7 @@ class NetprocHost(Host):
         self.served = seat.partitions.served[seat.index]
         self.routing = 0
         self.on_work: Callable[[Exchange, Steps, Callable[[], None]], None] | None = None
+        self.on_work_in_line: Callable[[Exchange, Steps, Callable[[], None]], None] | None = None
         self.verifies = True
         self.overtaking = Overtaking()
         self._errors = seat.errors
@@ -315,6 +316,10 @@ class NetprocHost(Host):
     def work(self, x: Exchange, steps: Steps, then: Callable[[], None]) -> None:
         assert self.on_work is not None, "the server says who does it"
         self.on_work(x, steps, then)
+
+    def work_in_line(self, x: Exchange, steps: Steps, then: Callable[[], None]) -> None:
+        assert self.on_work_in_line is not None, "the server says who does it"
+        self.on_work_in_line(x, steps, then)
 
     def pause(self, x: Exchange) -> None:
         x.connection.kept += 1

@@ -23,6 +23,8 @@ from appliance.wire.messages import decode_in_slices
 
 TURN_NS: Final = 4_000_000
 """What the work of one turn may take: nobody waits longer for it than a client notices."""
+MOST_UNDER_WAY: Final = 4
+"""Requests in line that ask at a time: enough to keep the I/O processes busy."""
 LONG: Final = 1 << 14
 """Bytes of a request from which on it is decoded in steps: shorter ones take less than a turn."""
 
@@ -30,7 +32,16 @@ LONG: Final = 1 << 14
 class LongRequests:
     """watch: bills clients for it. barrier: ends what raises an exception."""
 
-    __slots__ = ("_barrier", "_clock", "_host", "_most", "_watch", "waiting")
+    __slots__ = (
+        "_barrier",
+        "_clock",
+        "_host",
+        "_most",
+        "_under_way",
+        "_watch",
+        "in_line",
+        "waiting",
+    )
 
     def __init__(self, host: NetprocHost, clock: Clock, watch: Stopwatch, barrier: Barrier) -> None:
         self._host = host
@@ -39,7 +50,10 @@ class LongRequests:
         self._watch = watch
         self._barrier = barrier
         self.waiting: deque[tuple[Exchange, Steps, Callable[[], None]]] = deque()
+        self.in_line: deque[tuple[Exchange, Steps, Callable[[], None]]] = deque()
+        self._under_way: list[Exchange] = []
         host.on_work = self.continue_with
+        host.on_work_in_line = self.begin_in_line
 
     def begin_long(self, host: Host, x: Exchange) -> None:
         """Let its handler begin, once the request is decoded if that takes several turns. Raises
@@ -65,8 +79,28 @@ class LongRequests:
         x.connection.kept += 1
         self.waiting.appendleft((x, steps, then))
 
+    def begin_in_line(self, x: Exchange, steps: Steps, then: Callable[[], None]) -> None:
+        """Continue with these steps when few others in line are under way."""
+        self._host.hold(x, WORK)
+        x.connection.kept += 1
+        self.in_line.append((x, steps, then))
+        self._advance_line()
+
+    def _advance_line(self) -> None:
+        while self.in_line:
+            self._under_way = [one for one in self._under_way if _is_under_way(one)]
+            if len(self._under_way) >= MOST_UNDER_WAY:
+                return
+            x, steps, then = self.in_line.popleft()
+            if WORK not in x.pending or x.answer is not None:  # nobody waits for it any more
+                self._over(x)
+                continue
+            self._under_way.append(x)
+            self.waiting.appendleft((x, steps, then))
+
     def run_turn(self) -> None:
         """Do what there is time for in this turn, and one step at least."""
+        self._advance_line()
         until_ns = self._clock.monotonic_ns() + TURN_NS
         while self.waiting:
             x, steps, then = self.waiting[0]
@@ -117,6 +151,10 @@ class LongRequests:
             x.connection.kept -= 1
             del x.pending[WORK]
         let_go(x)
+
+
+def _is_under_way(x: Exchange) -> bool:
+    return x.number != NO_NUMBER and x.answer is None and not x.connection.closed
 
 
 def let_go(x: Exchange) -> None:

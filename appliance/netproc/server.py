@@ -271,6 +271,7 @@ class Server:
             or self._shut_doors
             or self._early_days
             or self._long.waiting
+            or self._long.in_line
         ):
             self._due(now_ns)
         if shared.starving or shared.in_line or shared.hungry:
@@ -312,7 +313,7 @@ class Server:
         """Something is to be done that neither rings nor sockets tell of."""
         if self.exchanges.lost:
             self._completions.tell_lost()
-        if self._long.waiting:
+        if self._long.waiting or self._long.in_line:
             self._long.run_turn()
         if self._kept:
             for x in self._outbox.push_kept():

@@ -23,6 +23,7 @@ _LOGIN_S: Final = 10.0
 _AGAIN_S: Final = 0.05
 _PATIENCE_S: Final = 3.0
 _HANDSHAKE: Final = 17
+_API_VERSIONS: Final = 18
 _AUTHENTICATE: Final = 36
 _USER: Final = "owner"
 
@@ -84,8 +85,8 @@ class Relay:
                 _pump(client, asked)
 
     def _let_in(self, client: socket.socket) -> socket.socket | None:
-        """The connection to the appliance after the login; None: the password is not known.
-        ApiVersions before the login is the appliance's to answer. Raises OSError."""
+        """The connection to the appliance after the login; None: the password is not known, or
+        something but ApiVersions, which the appliance answers, came before it. Raises OSError."""
         port = int(client.getsockname()[1])
         asked = _connect(self._folder, _PATIENCE_S, port)
         try:
@@ -101,6 +102,8 @@ class Relay:
                     if known:
                         return asked
                     break
+                elif key != _API_VERSIONS:
+                    break  # the socket would serve it: to a stranger, as the administrator
                 else:
                     asked.sendall(struct.pack(">i", len(frame)) + frame)
                     answer = _frame(asked)

@@ -150,6 +150,15 @@ def test_nobody_comes_through_the_relay_of_a_command_without_its_password(home):
         assert peer.recv(1) == b""
 
 
+@pytest.mark.parametrize("key", [3, 19, 33])
+def test_nothing_is_passed_on_for_a_stranger_before_the_login(home, key):
+    relay = owner.Relay(str(home.data))
+    with socket.create_connection(("127.0.0.1", relay.port), START_LIMIT_S) as peer:
+        body = key.to_bytes(2, "big") + b"\0\0\0\0\0\x01\xff\xff\0\0\0\0"
+        peer.sendall(len(body).to_bytes(4, "big") + body)
+        assert peer.recv(1) == b""
+
+
 def test_it_goes_on_over_a_restart_and_after_a_kill_and_goes_with_the_end(home):
     before = (home.data / FILE).stat().st_ino
     home.run("restart", "--data", str(home.data))

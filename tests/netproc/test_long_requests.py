@@ -11,6 +11,7 @@ from tests.netproc.netproc_world import World
 EPOCHS, METADATA, RECORDS, TOPIC_PARTITIONS, VERSIONS = 23, 3, 21, 75, 18
 GROUPS = 15
 MANY = 4000
+MOST_UNDER_WAY = long_requests.MOST_UNDER_WAY
 TURNS = 600
 
 
@@ -168,4 +169,32 @@ def test_requests_for_coordinators_are_cut_one_after_the_other(world):
     for (number, answer), (later, _) in left.values():
         assert (number, later) == (0, 1)
         assert sorted(one.group_id for one in answer.groups) == groups
+    world.end()
+
+
+def test_few_long_requests_for_coordinators_are_under_way_the_others_wait_in_line(world):
+    """Else many of them would all be answered at once, after their clients have given up."""
+    world.io_process()
+    groups = [f"g-{number:06}" for number in range(MANY)]
+    clients = [world.client(f"c{number}") for number in range(MOST_UNDER_WAY + 3)]
+    for client in clients:
+        client.send(GROUPS, 5, groups=groups, include_authorized_operations=False)
+    long = world.server._long
+    turns_until(world, lambda: len(long.in_line) == 3 or None)
+    for connection in list(world.server.shared.open.values()):
+        if any(x.connection is connection for x in long._under_way[:1]):
+            connection.close()  # nobody waits for what it asked: the next one begins
+            break
+    turns_until(world, lambda: len(long.in_line) == 2 or None)
+    answered, in_line, turns = [], [], 0
+    while len(answered) < len(clients) - 1:
+        world.turn()
+        world.io_turn()
+        assert len([x for x in long._under_way if x.answer is None]) <= MOST_UNDER_WAY
+        in_line.append(len(long.in_line))
+        if more := [one for one in clients if one not in answered and one.answer() is not None]:
+            assert answered or in_line[-2] == 2, "somebody is answered while others wait in line"
+            answered += more
+        turns += 1
+        assert turns < 3 * TURNS
     world.end()

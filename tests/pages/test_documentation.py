@@ -202,3 +202,13 @@ def test_the_site_is_built_without_a_warning(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     built = {str(path.relative_to(tmp_path / "build/site")) for path in tmp_path.rglob("*.html")}
     assert {"index.html", "concepts.html", "reference/settings.html"} <= built
+
+
+def test_tests_that_pages_name_are_there():
+    named = {
+        (page.name, path)
+        for page in (ROOT / "docs").rglob("*.md")
+        for path in re.findall(r"`(tests/[\w/.]+)`", page.read_text())
+    }
+    assert ("threat-model.md", "tests/hostile") in named
+    assert not [one for one in named if not (ROOT / one[1]).exists()]
