@@ -17,6 +17,7 @@ from types import SimpleNamespace
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
+from appliance.config.open_listeners import ALLOWED
 from benchmarks.nodes import Place
 from console.model import joining, partitions
 from console.model.failure import Failure
@@ -371,7 +372,7 @@ def test_an_old_folder_gets_voters_that_can_come_and_go_by_the_invitation(cluste
     found = joining.invite(link)
     assert found.upgraded and not found.here
     line = "penstock up --join h:9092 --node-id 2 --cluster-id id --token secret --listen :9092"
-    assert found.line == line
+    assert found.line == f"{line} -o {ALLOWED}"
     ((key, _, values),) = asked
     assert key == 57 and values["feature_updates"][0]["feature"] == "kraft.version"
 
