@@ -15,6 +15,8 @@ from tests.broker_process import KAFKA
 
 pytestmark = [pytest.mark.timeout(120), pytest.mark.skipif(KAFKA, reason="its calls are not ours")]
 VALUE = b"v" * 900_000
+BATCHES = 8
+"""More than a socket takes in one call, so that there is a second one."""
 
 
 @pytest.fixture(scope="module")
@@ -30,21 +32,21 @@ def broker(tmp_path_factory):
         one.peer.create(1, {}, "t")
         with one.peer.connect(1 << 20) as wire:
             records = batch([VALUE], int(time.time() * 1000))
-            for _ in range(3):
+            for _ in range(BATCHES):
                 answer = wire.call(requests.produce("t", 0, records, -1, 1))
                 assert struct.unpack_from(">h", answer, 4 + 2 + 1 + 4 + 4) == (0,)
         yield one
 
 
 def fetched(wire):
-    return wire.call(requests.fetch("t", 0, 0, 1 << 21, 1, max_wait_ms=0))
+    return wire.call(requests.fetch("t", 0, 0, 1 << 23, 1, max_wait_ms=0))
 
 
 @pytest.mark.parametrize("after", [1, 2])
 @pytest.mark.parametrize("error", ["EIO", "ENOMEM"])
 def test_its_connection_is_closed_and_nothing_else(broker, after, error):
     places, said = broker.places(), len(broker.output())
-    with broker.peer.connect(1 << 22) as other, broker.peer.connect(1 << 22) as wire:
+    with broker.peer.connect(1 << 24) as other, broker.peer.connect(1 << 24) as wire:
         whole = fetched(other)
         assert VALUE in whole
         broker.order.give(places["net-0"], Fault("net-0", "sendfile", error, after))
@@ -56,7 +58,7 @@ def test_its_connection_is_closed_and_nothing_else(broker, after, error):
             hit = broker.order.take_back()
         assert hit, "the fault did not come about"
         assert fetched(other) == whole
-        with broker.peer.connect(1 << 22) as anew:
+        with broker.peer.connect(1 << 24) as anew:
             assert fetched(anew) == whole
     assert broker.places() == places
     news = broker.output()[said:]
@@ -66,7 +68,7 @@ def test_its_connection_is_closed_and_nothing_else(broker, after, error):
 @pytest.mark.parametrize("error", ["EINTR", "short"])
 def test_a_call_that_did_less_goes_on(broker, error):
     places = broker.places()
-    with broker.peer.connect(1 << 22) as wire:
+    with broker.peer.connect(1 << 24) as wire:
         whole = fetched(wire)
         broker.order.give(places["net-0"], Fault("net-0", "sendfile", error, 1))
         try:
@@ -80,7 +82,7 @@ def test_a_lookup_that_cannot_read_costs_its_answer(broker):
     """Where in the file an offset is says the I/O process, which reads that there."""
     places, question = broker.places(), requests.fetch("t", 0, 1, 1 << 21, 1, max_wait_ms=0)
     (home,) = [name for name in places if name.startswith("io-")]
-    with broker.peer.connect(1 << 22) as wire, broker.peer.connect(1 << 22) as other:
+    with broker.peer.connect(1 << 24) as wire, broker.peer.connect(1 << 24) as other:
         whole = wire.call(question)
         broker.order.give(places[home], Fault(home, "pread", "EIO", 1))
         try:
