@@ -157,7 +157,8 @@ def test_what_kafka_refuses_has_a_remedy(raised, said):
     found = translate(RuntimeError(text), "j")
     assert said in found.problem
     assert found.remedy
-    assert found.final == ("somebody" not in said)
+    # Who ended it may leave it alone, and rights may be given: tried again.
+    assert found.final == ("[sink]" in said)
 
 
 class Crash(Exception):
