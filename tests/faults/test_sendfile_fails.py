@@ -30,16 +30,17 @@ def broker(tmp_path_factory):
     one.order = order
     with one:
         one.peer.create(1, {}, "t")
+        one.peer.create(1, {"segment.bytes": str(1 << 24)}, "l")
         with one.peer.connect(1 << 20) as wire:
             records = batch([VALUE], int(time.time() * 1000))
-            for _ in range(BATCHES):
-                answer = wire.call(requests.produce("t", 0, records, -1, 1))
+            for topic in ("t",) * 3 + ("l",) * BATCHES:
+                answer = wire.call(requests.produce(topic, 0, records, -1, 1))
                 assert struct.unpack_from(">h", answer, 4 + 2 + 1 + 4 + 4) == (0,)
         yield one
 
 
 def fetched(wire):
-    return wire.call(requests.fetch("t", 0, 0, 1 << 23, 1, max_wait_ms=0))
+    return wire.call(requests.fetch("l", 0, 0, 1 << 23, 1, max_wait_ms=0))
 
 
 @pytest.mark.parametrize("after", [1, 2])
@@ -48,7 +49,7 @@ def test_its_connection_is_closed_and_nothing_else(broker, after, error):
     places, said = broker.places(), len(broker.output())
     with broker.peer.connect(1 << 24) as other, broker.peer.connect(1 << 24) as wire:
         whole = fetched(other)
-        assert VALUE in whole
+        assert len(whole) > BATCHES * len(VALUE)
         broker.order.give(places["net-0"], Fault("net-0", "sendfile", error, after))
         wire.socket.settimeout(30)
         try:
