@@ -34,6 +34,7 @@ TOOLS, STREAMS = "kafka-tools", "kafka-streams"
 """Jars; where the first one is, all are that the broker and the tools need."""
 
 _WORKERS = 16
+_given: dict[int, None] = {}
 
 
 def libs(jar: str = TOOLS) -> Path | None:
@@ -94,14 +95,18 @@ def free_port(other_than: int = 0) -> int:
     It lies below the range the system hands out by itself: a client that keeps asking whether a
     broker is there yet would otherwise take the broker's port, or connect to itself. Each worker
     of pytest-xdist has ports of its own: a JVM takes seconds to listen, and who started something
-    at the same port meanwhile would be taken for it.
+    at the same port meanwhile would be taken for it. None is given twice before half of them were:
+    a cluster takes nine of 750 before its first node listens.
     """
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % _WORKERS
     while True:
         port = random.randrange(20_000 + worker, 32_000, _WORKERS)
-        if port != other_than:
+        if port != other_than and port not in _given:
             with contextlib.suppress(OSError), socket.socket() as probe:
                 probe.bind(("127.0.0.1", port))
+                _given[port] = None
+                if len(_given) > 6_000 // _WORKERS:
+                    del _given[next(iter(_given))]
                 return port
 
 
