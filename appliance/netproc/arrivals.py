@@ -61,8 +61,8 @@ class Arrivals:
         self.shut_doors: list[tuple[int, int, Door]] = []
 
     def let_in(self, sock: socket.socket, address: str) -> bool:
-        """Whether it becomes a connection, which is counted then; else it is closed, at once or
-        later."""
+        """Admit an accepted socket by the limits and the quota of its address. True: it counts as a
+        connection. False: it is closed, at once or when its pause is over."""
         now_ns = self._clock.monotonic_ns()
         pause_ms = self._meters.charge_unless_over(CONNECTION, address, "", 1, now_ns // _NS)
         if pause_ms:
@@ -100,7 +100,7 @@ class Arrivals:
             self._loop.modify(door.sock.fileno(), select.EPOLLIN)
 
     def close(self) -> None:
-        """Nobody is accepted any more."""
+        """Keep every listener shut: paused ones do not open again."""
         self.shut_doors.clear()
 
     def wait_ms(self, now_ns: int, longest_ms: int) -> int:

@@ -1,5 +1,5 @@
-"""What comes of requests in flight: completions, answers of control, deaths of who was asked,
-deadlines. Each is told to the request's handler once, and a request that is over ends here.
+"""Outcomes of requests in flight: completions, answers of control, deaths of asked processes,
+deadlines. The request's handler gets each one once, and a finished request ends here.
 """
 
 from typing import Final
@@ -75,7 +75,7 @@ class Completions:
             x.handler.complete(self._host, x, index, message, message.payload)
 
     def hear(self, heard: list[tuple[int, Message | None]]) -> None:
-        """What other nodes said, by token; None: nobody will say it."""
+        """Take the answers of other nodes, by token. None: there will be no answer."""
         for token, message in heard:
             if message is not None:
                 self.handle(_A_NODE, [message])
@@ -85,8 +85,8 @@ class Completions:
                     self._exchanges.lose(x, token & 0xFFFFFFFF)
 
     def _seen(self, arrived: list[Message]) -> list[Message]:
-        """What control has done is seen before its answer is, here: the answers that may be told
-        now."""
+        """Replay committed metadata, because a change is visible before its answer. Returns the
+        answers that may leave now; the others wait in `early`."""
         for message in arrived:
             if message.a != 1 and self._outbox is not None:  # the last piece of its answer
                 self._outbox.answered(message.token)
@@ -106,7 +106,7 @@ class Completions:
         self.handle(Peer(CONTROL, 0), [])
 
     def tell_lost(self) -> None:
-        """Who was asked has died: the handlers answer with retriable errors."""
+        """The asked process has died: the handlers answer with retriable errors."""
         while (lost := self._exchanges.next_lost()) is not None:
             x, index = lost
             if x.answer is None or x.handler.keeps_body:

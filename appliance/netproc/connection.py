@@ -139,7 +139,7 @@ class Connection:
 
     @property
     def closed(self) -> bool:
-        """For ever."""
+        """True after `close`; the state is final."""
         return self.state == CLOSED
 
     # What the loop and the turn tell --------------------------------------------------------------
@@ -354,7 +354,8 @@ class Connection:
         self._watch()
 
     def _meet(self) -> bool:
-        """Who it is by its certificate; True. Raises ValueError: nobody."""
+        """Set the principal of the client's certificate. Returns True; raises ValueError when
+        ssl.principal.mapping.rules gives none."""
         shown, shared = self.transport.certificate(), self._shared
         if shown is not None and self.session is None:
             assert shared.sealing is not None, "a certificate where no TLS is spoken"

@@ -1,5 +1,5 @@
-"""What the connections of one process share: its loop, its memory, its limits, and the lists of
-those that wait for something. C is the connection, which imports this.
+"""State that the connections of one process share: its loop, memory and limits, and the lists of
+waiting connections. C is the connection, which imports this.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ C = TypeVar("C")
 
 
 class ConnectionsState(Generic[C]):
-    """What the connections of a process share, and which of them wait for what.
+    """Shared state of the connections of a process, and the lists of waiting ones.
 
     heir: goes on with connections that are drained; without one they are hung up on. sealing: says
     who has shown a certificate. doorkeeper: says who has to log in.

@@ -60,7 +60,7 @@ class Exchanges:
             x.number = NO_NUMBER
 
     def end(self, x: Exchange) -> None:
-        """Nothing is pending, nobody waits: completions that still come are for nobody."""
+        """Forget a request with nothing pending: completions that still come are ignored."""
         assert x.slab is None, "it ends and holds memory"
         found = self.living.pop(x.number, None)
         assert found is x, "its number is another's"
@@ -86,7 +86,7 @@ class Exchanges:
         return index in x.pending if index != DEADLINE else x.deadline_ns == deadline
 
     def wake(self, x: Exchange, index: int, when_ns: int) -> None:
-        """What it has pending by this index is a wait, which is over then."""
+        """End the wait that is pending by this index at `when_ns`."""
         heapq.heappush(self.deadlines, (when_ns, x.number, index))
 
     def next_due(self, now_ns: int) -> tuple[Exchange, int] | None:
@@ -135,7 +135,7 @@ class Exchanges:
     # What was lost --------------------------------------------------------------------------------
 
     def lose(self, x: Exchange, index: int) -> None:
-        """What it asked by this index will never be answered."""
+        """Note that the question of this index will never be answered."""
         self.lost.append((x, index))
 
     def lose_all(self, homes: set[int]) -> None:

@@ -1,4 +1,4 @@
-"""What follows in a network process when control has committed metadata.
+"""Replay of committed metadata in a network process, and its effects there.
 
 Invariant: a request never sees an older image than an answer did. Whoever begins one compares the
 shared's `committed[0]` with `applied`, which costs nothing while they are equal, and calls `follow`
@@ -67,7 +67,7 @@ class Following:
         seat.rereading.then(self._reread)
 
     def follow(self) -> bool:
-        """Whether all that control has committed is replayed: here and now, if it is little."""
+        """Replay committed metadata at once if it is little. True: all of it is replayed."""
         shared, follower = self._shared, self._follower
         committed: int = shared.committed[0]
         if committed != shared.applied:
@@ -123,7 +123,7 @@ class Following:
         return {one.broker_id for one in self._follower.image.brokers.values() if not one.fenced}
 
     def _set_limits(self) -> None:
-        """What may be changed while we run: quotas, and how many connections there may be."""
+        """Apply the dynamic settings: quotas and limits of connections."""
         image = self._follower.image
         config = broker_config(image, self._seat.config)
         self._shared.limits.set(

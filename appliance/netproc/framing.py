@@ -146,7 +146,7 @@ class Framing:
         return int(_KEY.unpack_from(self._memory, at)[0])
 
     def waiting(self) -> bool:
-        """Whether `next` would take one. Raises FrameRefused."""
+        """True if `next` would take a frame. Raises FrameRefused."""
         start, body = self.start, self.body
         found = self.next()
         self.start, self.body = start, body
@@ -171,7 +171,7 @@ class Framing:
         return max(self.unfinished(), self.claimed())
 
     def received(self) -> bytes:
-        """What has arrived and is not taken."""
+        """Bytes that have arrived and are not taken."""
         return self.aside or bytes(self._memory[self.start : self.end])
 
     def adopt(self, received: bytes) -> None:
@@ -186,7 +186,7 @@ class Framing:
             self._put_aside()
 
     def drop(self) -> None:
-        """Whatever has arrived is forgotten; memory that others use stays theirs."""
+        """Forget everything that has arrived; memory that requests in flight use stays theirs."""
         slab = self.slab
         self.aside = b""
         if slab is not None:

@@ -1,5 +1,5 @@
-"""What each connection has been seen to do, so that a deleted topic is not made again by a consumer
-that merely goes on asking for it, and is by whoever means it.
+"""The roles and topics of each connection: a consumer that only goes on asking for a deleted topic
+does not create it again, and a client that means it does.
 
 A connection is left over for a topic when it, or another one of its client, was asking for the
 topic or reading it at the moment of the deletion, and it belongs to a consumer: it reads and does
@@ -29,8 +29,8 @@ _MOST: Final = 256
 
 
 class Habits:
-    """Of one connection. address: its client's. roles: the sum of `ROLES` of what it has sent.
-    reading: what its last fetch named, or all of its session."""
+    """Roles and topics of one connection. address: of its client. roles: the sum of `ROLES` of
+    its requests. reading: partitions of its last fetch, or of its whole fetch session."""
 
     __slots__ = ("_asked", "_gone", "address", "client_id", "reading", "roles")
 
@@ -75,12 +75,12 @@ class Habits:
         return found
 
     def same_client(self, other: "Habits") -> bool:
-        """Whether the two are connections of one client, as far as can be told."""
+        """True if both are connections of one client: equal address and client id."""
         return self.address == other.address and self.client_id == other.client_id
 
     def left_over(self, name: str, everybody: Iterable["Habits"]) -> bool:
-        """Whether it asks for this deleted topic only because it always did. everybody: the habits
-        of all connections, which tell of a client what a connection for metadata alone does not."""
+        """True if it asks for this deleted topic only out of habit. everybody: the habits of all
+        connections, because a connection for metadata alone does not show its client's roles."""
         if name not in self._gone:
             return False
         roles = self.roles

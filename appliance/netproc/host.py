@@ -1,5 +1,5 @@
-"""What handlers see of a network process: partitions, files, the processes that they may ask, and
-where their answers go.
+"""The network process as handlers see it: partitions, files, other processes to ask, and the way
+of their answers.
 
 Nothing here waits. What a full ring does not take is kept in order, and meanwhile the connection
 that asked it is not read, so the sender's TCP window is the only queue that grows.

@@ -142,7 +142,7 @@ class Intake(RequestReceiver[Connection]):
         self._barrier.fail(x, bug)
 
     def _identify(self, connection: Connection, client_id: bytes | None) -> Rights:
-        """Who asks, under a client id that the connection did not use before."""
+        """Make the caller of a client id that the connection did not use before."""
         name = (client_id or b"").decode(errors="replace")
         listener = self._listeners[connection.listener]
         caller = Caller(connection.principal, name, connection.address, listener)
@@ -152,8 +152,7 @@ class Intake(RequestReceiver[Connection]):
         return rights
 
     def level(self, connection: Connection) -> bool:
-        """Whether the metadata is replayed as far as it is committed, or the request does not
-        go by that."""
+        """True if all committed metadata is replayed, or the next request does not depend on it."""
         if self._following.follow():
             return True
         handler = self._handlers[connection.listener].get(connection.framing.key())

@@ -30,7 +30,7 @@ class _Waiting:
         self._seat = seat
 
     def peers_changed(self, peers: list[Peer]) -> None:
-        """Nothing was asked yet."""
+        """Ignore dead peers: no request is under way yet."""
 
     def handle(self, peer: Peer, messages: list[Message]) -> None:
         """Completions of a predecessor's requests: nobody waits for them."""
@@ -43,7 +43,7 @@ class _Waiting:
 
 
 def _let_go(seat: Seat, links: Links) -> None:
-    """Nothing was asked yet, so there is nothing of a dead peer to forget; but it must be said."""
+    """Confirm the death of peers: no request is under way yet, so nothing is to be forgotten."""
     links.beat()
     links.changed_peers()
     seat.rereading.look()

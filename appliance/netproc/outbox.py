@@ -1,4 +1,5 @@
-"""What a network process asks of others: into their rings, or kept in order while one is full.
+"""Requests of a network process to others: pushed to their rings, or kept in order while one is
+full.
 
 Invariant: while anything is kept for a peer, everything later for it is kept behind that, so each
 peer sees requests in the order in which they were made. A connection is not read while something
@@ -51,14 +52,14 @@ class Outbox:
         self.kept: dict[int, deque[Kept]] = {}
 
     def is_up(self, home: int) -> bool:
-        """Whether that process lives."""
+        """True if that process lives."""
         if home == CONTROL_HOME:
             return self._links.is_up(CONTROL, 0)
         return self._links.is_up(IOPROC, home)
 
     def push(self, home: int, fields: Fields, payload: bytes | None, x: Exchange | None) -> bool:
-        """Whether it could be pushed: nothing is kept for that process, there is room, and it
-        lives. x: the request that it belongs to."""
+        """Push a message to a process. False when messages are kept for it, its ring is full or it
+        is dead. x: the request that the message belongs to."""
         if home in self.kept:
             return False
         counted = home == CONTROL_HOME and x is not None and not x.handler.between_nodes

@@ -53,7 +53,7 @@ class Parting(HandoverTarget[Connection]):
         self.serves: list[str] = []
 
     def may_begin(self, asked: Iterable[Exchange], now_ns: int) -> bool:
-        """Whether everything in flight will be answered soon, or it has taken too long."""
+        """True if all requests in flight will be answered soon, or LONGEST_NS is over."""
         return (
             bool(self.serves)
             or now_ns >= self._latest_ns
@@ -108,12 +108,12 @@ class Parting(HandoverTarget[Connection]):
 
 
 def serves(handlers: Mapping[int, Handler]) -> str:
-    """What clients have been told to be served, for `covers` of another version."""
+    """API keys and versions that clients were told, for `covers` of another version."""
     return ",".join(f"{key}:{one.lowest}:{one.highest}" for key, one in sorted(handlers.items()))
 
 
 def covers(handlers: Mapping[int, Handler], told: str) -> bool:
-    """Whether all of that is served here, too."""
+    """True if every version in `told`, which `serves` made, is served here too."""
     for one in told.split(","):
         key, lowest, highest = map(int, one.split(":"))
         ours = handlers.get(key)

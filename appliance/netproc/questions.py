@@ -1,8 +1,8 @@
-"""What this network process asks of other nodes in the appliance's own name: whether partitions
-belong to a transaction that is coordinated there (decision 48).
+"""Questions to other nodes in the appliance's own name: whether partitions belong to a transaction
+that is coordinated there (decision 48).
 
-Whoever waits for an answer asks for it: it comes to the same handler as a coordinator's of this
-node, as a message that came through no ring. Called by the host and, while there is a connection,
+An answer goes to the same handler as one of a coordinator on this node, as a message that came
+through no ring. Called by the host and, while there is a connection,
 by the server once in a turn.
 """
 
@@ -56,7 +56,7 @@ class Questions:
         return self._brokers.turn()
 
     def take(self) -> list[tuple[int, Message | None]]:
-        """What was heard; None: there will be no answer."""
+        """Return the answers since the last call, by token. None: there will be no answer."""
         heard, self.heard = self.heard, []
         return heard
 

@@ -1,5 +1,6 @@
-"""What a connection hands its requests to, and itself when this process ends: base classes, so that
-compiled code calls their methods directly. C is the connection, which imports this.
+"""Targets of a connection's requests, and of the connection itself when this process ends. They are
+base classes because compiled code calls their methods directly. C is the connection, which imports
+this.
 """
 
 from abc import ABC, abstractmethod

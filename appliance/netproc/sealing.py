@@ -58,8 +58,8 @@ class Sealing:
         return None
 
     def principal(self, listener: str, certificate: bytes) -> Principal:
-        """Who has shown this certificate (DER). Raises ValueError: nobody, by
-        ssl.principal.mapping.rules."""
+        """The principal of a client's certificate (DER). Raises ValueError when
+        ssl.principal.mapping.rules gives none."""
         return self._certificates.principal(listener, certificate)
 
     def follow(self, changes: Iterable[Change], node_id: int) -> None:

@@ -134,7 +134,8 @@ class Segments:
         return OpenSegment(stem, layout, self._descriptors)
 
     def _drop(self, handle: int) -> None:
-        """What compaction replaced takes room on the disk while it is open."""
+        """Close the segments of a partition, because an open file that compaction replaced keeps
+        its room on the disk."""
         for key in [key for key in self._open if key[0] == handle]:
             del self._open[key]
 

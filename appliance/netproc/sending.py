@@ -131,11 +131,11 @@ class Sending:
             )  # fmt: skip
 
     def idle(self) -> bool:
-        """Nothing is asked or unsent."""
+        """True if every request is answered and every answer sent."""
         return not self.queue and not self.out
 
     def drop(self) -> None:
-        """Nobody is there to be sent anything."""
+        """Forget all answers: the client is gone."""
         self.queue.clear()
         self.out.clear()
 

@@ -59,7 +59,7 @@ _LOOK_AGAIN_MS: Final = 2
 
 
 def can_serve(table: ProcessTable) -> bool:
-    """Whether control and every ioproc are ready, and control has published metadata."""
+    """True if control and every ioproc are ready and control has published metadata."""
     return table.cluster_ready and table.metadata_offset > 0
 
 
@@ -229,7 +229,7 @@ class Server:
         return self.sealing.protocol(self.shared.listeners[listener])
 
     def peers_changed(self, peers: list[Peer]) -> None:
-        """What was asked of these processes is lost: their requests fail with retriable errors."""
+        """Fail everything asked of these dead processes with retriable errors."""
         homes = {CONTROL_HOME if peer.kind == CONTROL else peer.index for peer in peers}
         self._outbox.drop(homes)
         self.host.forget_files()
@@ -299,7 +299,7 @@ class Server:
         return questions_ms
 
     def _ask_nodes(self) -> int:
-        """What other nodes said; how long the loop may wait for what they are to say."""
+        """Take the answers of other nodes. Returns how long the loop may wait for the next (ms)."""
         questions, rest_ms = self._questions, LONGEST_WAIT_MS
         try:
             rest_ms = min(rest_ms, questions.turn())
@@ -343,7 +343,7 @@ class Server:
         give_back(self.shared.arena, self.shared.memory)
 
     def _drained(self) -> bool:
-        """Whether everything asked is answered and sent, or the time for it is over."""
+        """True if every request is answered and its answer sent, or the time for it is over."""
         now_ns, parting = self.shared.now_ns, self._parting
         if parting is not None and self._drain[0] and not parting.serves:
             parting = None  # all ends, and nobody comes

@@ -1,4 +1,4 @@
-"""What the first bytes of a connection say when they are not Kafka's.
+"""Names of protocols by the first bytes of a connection that are not Kafka's.
 
 Read as a frame length, a TLS hello is 369,295,616 and an HTTP GET 1,195,725,856: the two most
 common mistakes, which deserve to be named.
@@ -13,7 +13,7 @@ HTTP_ANSWER = (
 
 
 def what(head: bytes) -> str | None:
-    """Who sent `head` (4 bytes at least), in words; None when it may be a Kafka frame."""
+    """A sentence about the sender of `head` (4 bytes at least); None: perhaps a Kafka frame."""
     if head[0] == 0x16 and head[1] == 0x03:
         return (
             "a TLS client on a plaintext listener: set security.protocol=PLAINTEXT in the client,"
@@ -25,8 +25,8 @@ def what(head: bytes) -> str | None:
 
 
 def on_tls(head: bytes) -> str | None:
-    """Who sent `head`, the first bytes of a connection to a listener with TLS, in words; None when
-    a handshake may begin so."""
+    """A sentence about the sender of `head`, the first bytes on a listener with TLS; None when they
+    may begin a handshake."""
     if head[:4] in _HTTP:
         return "an HTTP client on a Kafka listener with TLS"
     if head[0] != 0x16:
@@ -35,5 +35,5 @@ def on_tls(head: bytes) -> str | None:
 
 
 def is_http(head: bytes) -> bool:
-    """Whether an HTTP answer would be understood."""
+    """True if the client understands an HTTP answer."""
     return head[:4] in _HTTP

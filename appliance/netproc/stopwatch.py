@@ -9,7 +9,7 @@ from appliance.base.clock import Clock
 
 
 class Account:
-    """What was spent for one connection and is not billed yet, in ns."""
+    """Time spent for one connection and not billed yet, in ns."""
 
     __slots__ = ("spent_ns",)
 
@@ -35,13 +35,13 @@ class Stopwatch:
         self._since_ns = self._clock.monotonic_ns()
 
     def end(self) -> None:
-        """No longer."""
+        """Stop billing."""
         if self._for is not None:
             self._for.spent_ns += self._clock.monotonic_ns() - self._since_ns
             self._for = None
 
     def bill(self, account: Account) -> int:
-        """What was spent for it since the last bill, in ns."""
+        """Return the time spent for it since the last bill, in ns."""
         if self._for is account:
             self.end()
             self.begin(account)

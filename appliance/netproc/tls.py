@@ -110,7 +110,7 @@ class Tls(Transport):
         super().close()
 
     def _is_hello(self) -> bool:
-        """Whether the first bytes have come. Raises OSError where they are no TLS."""
+        """True if the first bytes have come. Raises OSError where they are no TLS."""
         try:
             head = socket.socket.recv(self._tls, 4, socket.MSG_PEEK)
         except BlockingIOError:

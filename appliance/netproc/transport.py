@@ -1,4 +1,4 @@
-"""What carries the bytes of one connection, and a plain TCP socket that does.
+"""The transport of one connection's bytes, and a plain TCP socket as one.
 
 A transport may have a conversation of its own (a handshake, new keys in the middle): while it does,
 `wants` says what it waits for, and the connection watches for that and nothing else. It may hold
@@ -75,7 +75,7 @@ class Transport(ABC):
         ...
 
     def certificate(self) -> bytes | None:
-        """What the client has shown of itself (X.509, DER); None: nothing."""
+        """The client's certificate (X.509, DER); None when it has shown none."""
         return None
 
     def address(self) -> tuple[str, int]:
