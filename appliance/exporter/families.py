@@ -44,6 +44,7 @@ _APPLIANCE: Final = (
     Family("penstock_metadata_leader", GAUGE, _NONE, "Node that leads the metadata log, the controller of the cluster; -1 while this node knows of none."),
     Family("penstock_metadata_epoch", GAUGE, _NONE, "Since which election, as this node knows it."),
     Family("penstock_metadata_offset", GAUGE, _NONE, "Offset behind the last committed metadata record."),
+    Family("penstock_metadata_load_errors", GAUGE, _NONE, "Metadata records that do not replay and were skipped, as the exporter has read them."),
     Family("penstock_metadata_commits_total", COUNTER, _NONE, "Commits of the metadata log that were timed while this node led it: one at a time, so not all."),
     Family("penstock_metadata_commit_seconds_total", COUNTER, _NONE, "What they took together, from the append until a majority had it on its disks."),
     Family("penstock_isr_shrinks_total", COUNTER, _NONE, "How often a replica of a partition that this node leads then fell out of those in sync, by itself or because its node is gone. From the start of the exporter."),

@@ -75,6 +75,7 @@ _JMX: Final = (
     _again("kafka_server_raftmetrics_current_leader", _NONE, "penstock_metadata_leader"),
     _again("kafka_server_raftmetrics_current_epoch", _NONE, "penstock_metadata_epoch"),
     _again("kafka_server_raftmetrics_high_watermark", _NONE, "penstock_metadata_offset"),
+    _again("kafka_server_brokermetadatametrics_metadata_load_error_count", _NONE, "penstock_metadata_load_errors"),
     Family("kafka_server_raftmetrics_commit_latency_avg", GAUGE, _NONE, "ms that a commit took on average in the last minute, 0 where none was timed: penstock_metadata_commit_seconds_total by penstock_metadata_commits_total."),
     _again("kafka_cluster_partition_replicascount", _PARTITION, "penstock_partition_replicas"),
     _again("kafka_cluster_partition_underminisr", _PARTITION, "penstock_partition_under_min_isr"),

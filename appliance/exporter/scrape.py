@@ -36,7 +36,7 @@ from appliance.metadata.changes import (
     TopicRemoved,
 )
 from appliance.metadata.effective import broker_config, log_config
-from appliance.metadata.follower import Follower, MetadataUnreadable
+from appliance.metadata.follower import Follower, MetadataUnreadable, skip_silently
 from appliance.metadata.identity import Identity
 from appliance.metadata.image import TOPIC, MetadataImage
 from appliance.observer.health import Verdict, Watch, not_sent_to
@@ -65,7 +65,7 @@ class Exporter:
         self._disk = disk
         self._log = log
         self._node_id = config.int("node.id")
-        self._follower = Follower(disk, post.folders[0], tables.partitions)
+        self._follower = Follower(disk, post.folders[0], tables.partitions, skip_silently)
         self._readable = True
         self._version = 0  # of what the metadata says of topics
         self.watch = Watch(tables.processes, tables.partitions)
@@ -119,7 +119,8 @@ class Exporter:
     def begin_anew(self) -> None:
         """Read the metadata log from its beginning, and make the page without what was kept of the
         last one: an exception may have left them half changed."""
-        self._follower = Follower(self._disk, self._post.folders[0], self._tables.partitions)
+        folder, rows = self._post.folders[0], self._tables.partitions
+        self._follower = Follower(self._disk, folder, rows, skip_silently)
         self._version += 1
 
     def prepare(self) -> bool:
@@ -248,6 +249,7 @@ class Exporter:
         page.add("penstock_ready", int(not verdict.missing))
         page.add("penstock_warnings", len(verdict.warnings))
         self._agreement.tell(page)
+        page.add("penstock_metadata_load_errors", self._follower.faults)
         fenced = sum(broker.fenced for broker in image.brokers.values())
         page.add("penstock_brokers", len(image.brokers) - fenced)
         page.add("penstock_brokers_fenced", fenced)

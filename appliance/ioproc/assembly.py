@@ -75,6 +75,7 @@ from appliance.ring.messages import ASSIGN, FOLDER_FAILED, PRODUCER_IDS
 from appliance.ring.process_table import CONTROL, IOPROC, NETPROC
 from appliance.shell.links import Links
 from appliance.shell.log import ERROR, WARNING, Log
+from appliance.shell.metadata_faults import tell_faults
 from appliance.shell.read_retries import ReadRetries
 from appliance.shell.seat import Seat
 
@@ -129,7 +130,7 @@ class Assembly:
         self._node_id = seat.config.int("node.id")
         alone = len(seat.log_dirs) == 1  # then nobody asks for ids
         self._dirs = LogDirs.of(seat.data_dir) if alone else read_log_dirs(disk, seat.log_dirs)
-        self._follower = Follower(disk, seat.data_dir, seat.partitions)
+        self._follower = Follower(disk, seat.data_dir, seat.partitions, tell_faults(events))
         self._throttling = Throttling(seat.config, seat.index, seat.ioprocs)
         self._ids = ProducerIds(self._ask_ids)
         self._time = RetentionClock(doubts=not clock.is_turned)

@@ -4,9 +4,13 @@ partitions.
 Invariant: what was removed but has not gone yet counts as not replayed (`leaving.py`), and the
 process table says how far this process is. Called by the shell before requests are decided: a slice
 in a turn, and while there is more they wait.
+
+An exception in one consequence of a change costs that consequence alone, as Kafka's fault handler
+of metadata publishing logs it and goes on.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from appliance.ioproc.billing import Billing
 from appliance.ioproc.coordinating.host import CoordinatorHost
@@ -15,6 +19,7 @@ from appliance.ioproc.throttling import Throttling
 from appliance.metadata.changes import Change, QuotaChanged, TopicRemoved
 from appliance.metadata.follower import Follower
 from appliance.ring.process_table import METADATA_OFFSET
+from appliance.shell.bugs import Bugs
 from appliance.shell.guarding import Guarding
 from appliance.shell.read_retries import ReadRetries
 from appliance.shell.seat import Seat
@@ -22,7 +27,8 @@ from appliance.shell.seat import Seat
 
 class Following:
     """hosts: the coordinators here. committed: the word in shared memory that says up to where
-    there is metadata. applied: up to where it is replayed."""
+    there is metadata. applied: up to where it is replayed. bugs: tells what consequences raise;
+    without it, as in a simulation, an exception ends everything."""
 
     __slots__ = (
         "_billing",
@@ -37,6 +43,7 @@ class Following:
         "_throttling",
         "_wall_ms",
         "applied",
+        "bugs",
         "committed",
     )
 
@@ -51,6 +58,7 @@ class Following:
         wall_ms: Callable[[], int],
         retries: ReadRetries,
     ) -> None:
+        self.bugs: Bugs | None = None
         self._retries = retries
         self._me = seat.me
         self._processes = seat.processes
@@ -84,16 +92,27 @@ class Following:
 
     def _act_upon(self, changes: list[Change]) -> None:
         now_ms = self._wall_ms()
-        self._guarding.follow(changes, self._follower.image)
+        image = self._follower.image
+        self._guard("rules", lambda: self._guarding.follow(changes, image))
         for host in self._hosts:
-            host.follow(self._follower.image)
-        self._home.apply(changes, self.applied)
-        self._throttling.follow(self._follower.image, changes)
+            self._guard("coordinators", partial(host.follow, image))
+        self._guard("partitions", lambda: self._home.apply(changes, self.applied))
+        self._guard("throttles", lambda: self._throttling.follow(image, changes))
+        if any(isinstance(change, QuotaChanged) for change in changes):
+            self._guard("quotas", lambda: self._billing.follow(image.quotas))
         for change in changes:
-            if isinstance(change, QuotaChanged):
-                self._billing.follow(self._follower.image.quotas)
-            if isinstance(change, TopicRemoved) and not self._home.may_return(change.topic_id):
-                self._deleted(change.name, change.topic_id, now_ms)
+            if isinstance(change, TopicRemoved):
+                self._guard("a topic that is deleted", partial(self._removed, change, now_ms))
+
+    def _removed(self, change: TopicRemoved, now_ms: int) -> None:
+        if not self._home.may_return(change.topic_id):
+            self._deleted(change.name, change.topic_id, now_ms)
+
+    def _guard(self, what: str, consequence: Callable[[], object]) -> None:
+        if self.bugs is None:
+            consequence()
+        else:
+            self.bugs.guard(f"metadata: {what}", consequence)
 
     def reread(self, changes: list[Change]) -> None:
         """So the settings file has changed what holds here."""

@@ -10,7 +10,7 @@ Called by the shell: `opening` step by step at the start, then `apply` for what 
 
 import errno
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from time import monotonic_ns
@@ -151,31 +151,58 @@ class Home:
             self._trash.reread()
         removed = self._open_of(changes)
         for change in changes:
-            if isinstance(change, PartitionAdded):
-                self._added(change)
-            elif isinstance(change, PartitionChanged):
-                self._changed(image, change, before)
-            elif isinstance(change, BrokerChanged):
-                self._registered(change.broker_id)
-            elif isinstance(change, TopicRemoved):
-                kept = self.keeps(change.topic_id)
-                self._trash.deleted(change.name, change.topic_id)
-                self.leaving.begin(removed[change.topic_id], before, kept=kept)
-                for partition in removed[change.topic_id]:
-                    self._replicas.pop((partition.topic_id, partition.index), None)
-            elif isinstance(change, ConfigChanged):
-                every = change.resource_type != TOPIC
-                if every:
-                    self._housekeeping.configure(broker_config(image, self._config))
-                names = image.topics_by_name if every else (change.resource_name,)
-                reread.update(dict.fromkeys(names))
+            try:
+                self._apply_one(image, change, before, removed, reread)
+            except Exception as bug:
+                self._confine(change, bug)
         if removed:
             known = image.topics_by_id
             still = ((h, key) for h, key in self._waiting.items() if key[0] in known)
             self._waiting = OrderedDict(still)
             self._returning.forget(known)
-        self._new_rules(image, reread)
+        self._run("new rules", lambda: self._new_rules(image, reread))
         self.roles.go_on()
+
+    def _apply_one(
+        self,
+        image: MetadataImage,
+        change: Change,
+        before: int,
+        removed: Mapping[bytes, list[Partition]],
+        reread: dict[str, None],
+    ) -> None:
+        """reread: gets the names of topics whose settings may be others."""
+        if isinstance(change, PartitionAdded):
+            self._added(change)
+        elif isinstance(change, PartitionChanged):
+            self._changed(image, change, before)
+        elif isinstance(change, BrokerChanged):
+            self._registered(change.broker_id)
+        elif isinstance(change, TopicRemoved):
+            kept = self.keeps(change.topic_id)
+            self._trash.deleted(change.name, change.topic_id)
+            self.leaving.begin(removed[change.topic_id], before, kept=kept)
+            for partition in removed[change.topic_id]:
+                self._replicas.pop((partition.topic_id, partition.index), None)
+        elif isinstance(change, ConfigChanged):
+            every = change.resource_type != TOPIC
+            names = image.topics_by_name if every else (change.resource_name,)
+            reread.update(dict.fromkeys(names))
+            if every:
+                self._housekeeping.configure(broker_config(image, self._config))
+
+    def _confine(self, change: Change, bug: Exception) -> None:
+        """The partition of a change that is half followed is served no more."""
+        partition: Partition | None = None
+        if isinstance(change, PartitionAdded | PartitionChanged):
+            handle = self._follower.handles.get((change.topic_id, change.index), -1)
+            partition = self._core.partitions.get(handle)
+        if partition is None:
+            self._core.barrier.report_bug("a change of the metadata", bug)
+        else:
+            self._core.barrier.confine_bug("a change of the metadata", partition, bug)
+            self._core.tell()
+        self._mend()
 
     def _added(self, change: PartitionAdded | PartitionChanged) -> None:
         key = (change.topic_id, change.index)

@@ -103,7 +103,7 @@ class IoProcess:
         """From now on an exception costs one answer, or one run of a chore."""
         self._arrivals.barrier = MessageBarrier(self.core, bugs)
         self.core.barrier.bugs = bugs
-        self._chores.bugs = bugs
+        self._chores.bugs = self._following.bugs = bugs
         self._parts.housekeeping.trims.bugs = bugs
         self._parts.journals.bugs = bugs
 

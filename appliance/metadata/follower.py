@@ -6,9 +6,13 @@ I/O processes call it when the process table shows a new committed offset, or go
 when it is far off (`go_on`): then image and `applied` change at once, when all of it is replayed,
 so that nobody sees half of what one request did. They read the files control writes, never a byte
 beyond what is committed.
+
+A record that does not replay ends nobody but the controller, as in Apache Kafka (its fault handler
+of metadata loading is fatal for a controller alone): `on_fault` takes it, and it is skipped.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from appliance.base.disk import Disk
@@ -48,6 +52,16 @@ class MetadataUnreadable(Exception):
     """The committed metadata cannot be read; nothing here can go on without it."""
 
 
+_UNREAD: Final = (StorageFailed, MetadataUnreadable)
+"""May be over when it is read again, or when a snapshot has more."""
+OnFault = Callable[[int, str, Exception], None]
+"""(offset, kind, exception) of a record that does not replay."""
+
+
+def skip_silently(offset: int, kind: str, cause: Exception) -> None:
+    """Takes a record that does not replay, for readers beside the appliance: it tells of it."""
+
+
 class Ahead(NamedTuple):
     """A replay in slices up to `committed`. image: the one that is to be."""
 
@@ -60,11 +74,21 @@ class Ahead(NamedTuple):
 class Follower:
     """image: the replayed cluster, another object after many records or a jump to a snapshot.
     handles: (topic id, partition) → row. applied: offset after the last record that the image has
-    replayed, -1 before the first look. quorum: its voters, as far as the log names them."""
+    replayed, -1 before the first look. quorum: its voters, as far as the log names them.
+    faults: records that did not replay and were skipped."""
 
-    def __init__(self, disk: Disk, data_dir: str, partitions: PartitionTable) -> None:
-        """Looks at nothing yet: the folder may still have to be formatted."""
+    def __init__(
+        self,
+        disk: Disk,
+        data_dir: str,
+        partitions: PartitionTable,
+        on_fault: OnFault | None = None,
+    ) -> None:
+        """Looks at nothing yet: the folder may still have to be formatted. on_fault: takes records
+        that do not replay; without it the first one raises MetadataUnreadable."""
         self._disk = disk
+        self._on_fault = on_fault
+        self.faults = 0
         self._data_dir = data_dir
         self._dir = f"{data_dir}/{LOG_FOLDER}"
         self._identity: Identity | None = None
@@ -104,9 +128,9 @@ class Follower:
         """Replay up to `committed` (an exclusive end) and say what changed, in order. breathe:
         called now and then meanwhile, for who has to be heard of however much there is.
 
-        Raises MetadataUnreadable when neither log nor snapshots hold what was committed, and
-        StorageFailed when a file cannot be read: then it may be tried again, and what was replayed
-        until then is said by the call that succeeds."""
+        Raises MetadataUnreadable when neither log nor snapshots hold what was committed undamaged,
+        and StorageFailed when a file cannot be read: then it may be tried again, and what was
+        replayed until then is said by the call that succeeds."""
         assert self._ahead is None, "what is replayed in slices ends in slices"
         changes, self._owed = self._owed, []
         if committed <= max(self.applied, 0):
@@ -116,14 +140,12 @@ class Follower:
                 return self._jump(committed, breathe)
             for _ in self._replay_log(self.image, committed, changes):
                 breathe()
-        except LogGone:
-            self._owed = changes
-            jumped = self._jump(committed, breathe)
-            return self._with_owed(jumped)
-        except StorageFailed:
+        except (LogGone, *_UNREAD) as cause:
             self._owed = changes
             if self.applied >= 0:
                 self._level_with(self.image, changes)
+            if isinstance(cause, LogGone) or self._is_passed():
+                return self._with_owed(self._jump(committed, breathe))
             raise
         return self._level_with(self.image, changes)
 
@@ -151,8 +173,10 @@ class Follower:
         except LogGone:
             self._ahead = None
             return self._with_owed(self._jump(ahead.committed, _go_on_at_once))
-        except StorageFailed:
+        except _UNREAD:
             self._ahead = None
+            if self._is_passed():
+                return self._with_owed(self._jump(ahead.committed, _go_on_at_once))
             self._go_back()
             raise
         if not over:
@@ -172,7 +196,7 @@ class Follower:
         newest = files.newest_snapshot(self._disk, self._dir)
         if newest is not None:
             snapshot, found = newest
-            _replay_checkpoint(image, snapshot, found, breathe)
+            self._replay_checkpoint(image, snapshot, found, breathe)
             self.quorum = found.quorum
             self._reached = snapshot.offset
         try:
@@ -191,11 +215,17 @@ class Follower:
         """Read on behind what the image has; where that is in the log is looked for again."""
         self._reached, self._segment, self._position = max(self.applied, 0), -1, 0
 
+    def _is_passed(self) -> bool:
+        """True if a snapshot has what could not be read, and more."""
+        with suppress(StorageFailed):
+            return any(one.offset > self._reached for one in files.snapshots(self._disk, self._dir))
+        return False
+
     def _jump(self, committed: int, breathe: Callable[[], None]) -> list[Change]:
         before = self.image
         try:
             changes = self.load(committed, breathe)
-        except StorageFailed:
+        except _UNREAD:
             self.image = before
             self._go_back()
             raise
@@ -258,8 +288,7 @@ class Follower:
                     where = f"{self._dir}, offset {header.base_offset}"
                     raise MetadataUnreadable(f"{where}: the batch has a wrong checksum")
                 if header.is_control:
-                    for record in iter_records(batch):
-                        self.quorum.apply(control.decode(record.key, record.value))
+                    self._replay_control(batch)
                 else:
                     self._records += 1  # a batch of one record takes twice as long as the record
                     yield from self._replay_batch(image, batch, changes)
@@ -269,15 +298,66 @@ class Follower:
                 self.bytes_replayed += header.size
             self._position += header.size
 
+    def _replay_control(self, batch: memoryview) -> None:
+        for record in iter_records(batch):
+            try:
+                self.quorum.apply(control.decode(record.key, record.value))
+            except Exception as cause:
+                self._skip(record.offset, "control record", cause)
+
     def _replay_batch(
         self, image: MetadataImage, batch: memoryview, changes: list[Change]
     ) -> Iterator[bool]:
-        for record in iter_records(batch):
+        records = iter_records(batch)
+        while True:
+            try:
+                record = next(records, None)
+            except Exception as cause:
+                self._skip(read_header(batch).base_offset, "batch", cause)
+                return
+            if record is None:
+                return
             if self._records >= A_SLICE:
                 self._records = 0
                 yield False
             self._records += 1
-            changes += image.apply(record.offset, decode_record(record.value or b""))
+            changes += self._apply(image, record.offset, record.value or b"")
+
+    def _replay_checkpoint(
+        self,
+        image: MetadataImage,
+        snapshot: SnapshotId,
+        found: checkpoint.Checkpoint,
+        breathe: Callable[[], None],
+    ) -> None:
+        for number, value in enumerate(found.values):
+            if not number % BREATH:
+                breathe()
+            self._apply(image, snapshot.offset - 1, value)
+        image.applied_offset = snapshot.offset - 1
+        image.epoch = snapshot.epoch
+
+    def _apply(self, image: MetadataImage, offset: int, value: bytes) -> list[Change]:
+        """Returns what one record has changed: nothing if it does not replay and is skipped."""
+        try:
+            record = decode_record(value)
+            if self._on_fault is None:
+                return image.apply(offset, record)
+            return image.apply(
+                offset, record, lambda one, cause: self._skip(offset, type(one).__name__, cause)
+            )
+        except Exception as cause:
+            self._skip(offset, "record", cause)
+            return []
+
+    def _skip(self, offset: int, kind: str, cause: Exception) -> None:
+        """Counts and tells a record that does not replay. Raises MetadataUnreadable where nobody
+        is told."""
+        if self._on_fault is None:
+            why = f"{self._dir}, offset {offset}: {str(cause) or type(cause).__name__}"
+            raise MetadataUnreadable(why) from cause
+        self.faults += 1
+        self._on_fault(offset, kind, cause)
 
 
 def decode_record(value: bytes) -> object:
@@ -292,17 +372,3 @@ def decode_record(value: bytes) -> object:
         if kind < 0 or kind in kraft.RECORD_TYPES:
             raise MetadataUnreadable(cause.message) from cause
         return value
-
-
-def _replay_checkpoint(
-    image: MetadataImage,
-    snapshot: SnapshotId,
-    found: checkpoint.Checkpoint,
-    breathe: Callable[[], None],
-) -> None:
-    for number, value in enumerate(found.values):
-        if not number % BREATH:
-            breathe()
-        image.apply(snapshot.offset - 1, decode_record(value))
-    image.applied_offset = snapshot.offset - 1
-    image.epoch = snapshot.epoch

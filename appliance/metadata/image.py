@@ -30,7 +30,7 @@ from appliance.metadata.parts import Endpoint as Endpoint
 from appliance.metadata.parts import Feature as Feature
 from appliance.metadata.parts import PartitionImage as PartitionImage
 from appliance.metadata.parts import TopicImage as TopicImage
-from appliance.metadata.replay import replay
+from appliance.metadata.replay import OnFault, replay
 
 
 class MetadataImage(ImageState):
@@ -43,12 +43,13 @@ class MetadataImage(ImageState):
         self.share_with(view)
         return view
 
-    def apply(self, offset: int, record: object) -> list[Change]:
+    def apply(self, offset: int, record: object, on_fault: OnFault | None = None) -> list[Change]:
         """Replay one record of the metadata log and say what changed.
 
         offset: of the record in the log. A record of an unknown type is counted in `skipped` and
-        changes nothing. Raises ReplayFailed when the record contradicts the image.
+        changes nothing. on_fault: takes a record that contradicts the image, and that is skipped;
+        without it ReplayFailed is raised.
         """
-        changes = replay(self, record)
+        changes = replay(self, record, on_fault)
         self.applied_offset = offset
         return changes

@@ -42,12 +42,26 @@ class ReplayFailed(Exception):
     """A metadata record contradicts what the records before it said."""
 
 
-def replay(image: ImageState, record: object) -> list[Change]:
-    """Apply one record, or hold it back until its transaction ends (KIP-868)."""
-    if image.pending is None or type(record) in _BOUNDS:
+OnFault = Callable[[object, Exception], None]
+"""(record, its exception): takes a record that does not replay, which is skipped."""
+
+
+def replay(image: ImageState, record: object, on_fault: OnFault | None = None) -> list[Change]:
+    """Apply one record, or hold it back until its transaction ends (KIP-868). on_fault: takes what
+    does not replay; without it the exception is raised."""
+    if image.pending is not None and type(record) not in _BOUNDS:
+        image.pending.append(record)
+        return []
+    if on_fault is None:
         return _replay_one(image, record)
-    image.pending.append(record)
-    return []
+    ends = image.pending is not None and isinstance(record, kraft.EndTransactionRecord)
+    changes: list[Change] = []
+    for one in _held(image) if ends else (record,):
+        try:
+            changes += _replay_one(image, one)
+        except Exception as cause:
+            on_fault(one, cause)
+    return changes
 
 
 def _begin(image: ImageState, record: kraft.BeginTransactionRecord) -> list[Change]:

@@ -5,7 +5,9 @@ shared's `committed[0]` with `applied`, which costs nothing while they are equal
 when they are not. A little is replayed at once; of more `turn` replays a slice, and until all of it
 is replayed requests stay where they lie, and answers of control untold, but for what other nodes
 ask of control (`Handler.between_nodes`): they would have the same news only behind us. Requests
-that have begun go on with the image they began with, and answers leave.
+that have begun go on with the image they began with, and answers leave. An exception in one
+consequence of a change costs that consequence alone, as in Kafka's fault handler of metadata
+publishing.
 """
 
 from collections.abc import Callable
@@ -91,20 +93,25 @@ class Following:
 
     def _act_upon(self, changes: list[Change]) -> None:
         self._shared.applied = applied = self._follower.applied
-        self._guarding.follow(changes, self._follower.image)
-        self._host.renew(routes=any(not isinstance(change, _ELSEWHERE) for change in changes))
+        image, guard = self._follower.image, self._shared.bugs.guard
+        guard("metadata: rules", lambda: self._guarding.follow(changes, image))
+        routes = any(not isinstance(change, _ELSEWHERE) for change in changes)
+        self._host.renew(routes=routes)  # or requests would see an older image than `applied` says
         removed = [change for change in changes if isinstance(change, TopicRemoved)]
         if removed:
-            self._host.forget_files()
-            topics_removed([one.habits for one in self._shared.open.values()], removed)
+            guard("metadata: deleted topics", lambda: self._forget(removed))
         if any(isinstance(change, ConfigChanged | QuotaChanged) for change in changes):
-            self._set_limits()
-            self._sealing.follow(changes, self._host.node_id)
+            guard("metadata: limits", self._set_limits)
+            guard("metadata: listeners", lambda: self._sealing.follow(changes, self._host.node_id))
         if any(isinstance(change, ConfigChanged | KeptChanged) for change in changes):
-            self._host.logins.follow_changes(changes)
+            guard("metadata: logins", lambda: self._host.logins.follow_changes(changes))
         if any(isinstance(change, BrokerChanged) for change in changes):
-            self._note_who_left()
+            guard("metadata: brokers", self._note_who_left)
         self._seat.processes.set_applied(self._seat.me, applied)
+
+    def _forget(self, removed: list[TopicRemoved]) -> None:
+        self._host.forget_files()
+        topics_removed([one.habits for one in self._shared.open.values()], removed)
 
     def _reread(self, changes: list[Change]) -> None:
         self._set_limits()

@@ -18,6 +18,7 @@ from appliance.shell.handing import LEAVE, PART
 from appliance.shell.links import Links
 from appliance.shell.log import WARNING
 from appliance.shell.loop import STOP, Loop
+from appliance.shell.metadata_faults import tell_faults
 from appliance.shell.seat import ANEW, Seat
 
 _LOOK_AGAIN_MS = 2
@@ -62,7 +63,7 @@ def run(seat: Seat) -> int:
         loop.run(_Waiting(seat))
     if seat.processes.drain:
         return 0
-    follower = Follower(OsDisk(), seat.data_dir, seat.partitions)
+    follower = Follower(OsDisk(), seat.data_dir, seat.partitions, tell_faults(log))
     committed = seat.processes.metadata_offset
     follower.catch_up(committed, lambda: _let_go(seat, links))
     seat.processes.set_applied(seat.me, committed)

@@ -1,5 +1,5 @@
-"""Reads of the metadata log that fail for a while: no descriptor or memory was left, or a disk
-refused one.
+"""Reads of the metadata log that fail for a while: no descriptor or memory was left, a disk refused
+one, or what it gave is damaged.
 
 They are tried again after a pause, while requests that need the metadata wait. A read that fails
 for longer ends the process. Called by netprocs and I/O processes where they follow the log.
@@ -11,6 +11,7 @@ from typing import Final
 
 from appliance.base.errors import StorageFailed
 from appliance.metadata.changes import Change
+from appliance.metadata.follower import MetadataUnreadable
 from appliance.shell.log import ERROR, NOTICE, Log
 
 _PAUSE_NS: Final = 20_000_000
@@ -31,12 +32,12 @@ class ReadRetries:
         self, read: Callable[[int], list[Change] | None], committed: int
     ) -> list[Change] | None:
         """Returns what `read` gives for this committed offset, None while it fails or rests. Raises
-        its StorageFailed after ten seconds of failures."""
+        its exception after ten seconds of failures."""
         if self._due_ns and monotonic_ns() < self._due_ns:
             return None
         try:
             changes = read(committed)
-        except StorageFailed as failure:
+        except (StorageFailed, MetadataUnreadable) as failure:
             self._plan_retry(failure)
             return None
         if self._since_ns:
@@ -44,7 +45,7 @@ class ReadRetries:
             self._since_ns = self._due_ns = 0
         return changes
 
-    def _plan_retry(self, failure: StorageFailed) -> None:
+    def _plan_retry(self, failure: StorageFailed | MetadataUnreadable) -> None:
         now_ns = monotonic_ns()
         if not self._since_ns:
             self._since_ns = now_ns

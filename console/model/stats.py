@@ -16,7 +16,7 @@ from appliance.base.ids import TopicId
 from appliance.base.os_disk import OsDisk
 from appliance.config.listeners import in_url
 from appliance.metadata.changes import PartitionChanged
-from appliance.metadata.follower import Follower
+from appliance.metadata.follower import Follower, skip_silently
 from appliance.metadata.parts import Endpoint
 from appliance.observer.door import Observer
 from appliance.observer.names import api_name, error_name
@@ -107,7 +107,7 @@ class Meter:
     def _open(self, data_dir: str) -> tuple[Observer, Follower]:
         """Its tables and its metadata. Raises Failure."""
         observer = observed(data_dir)
-        return observer, Follower(OsDisk(), data_dir, observer.tables.partitions)
+        return observer, Follower(OsDisk(), data_dir, observer.tables.partitions, skip_silently)
 
     @property
     def clients(self) -> ClientTable:

@@ -24,7 +24,7 @@ from appliance.logstore.recovery import read_topic_id
 from appliance.logstore.scrub import ANY, DERIVED, HOLE, TAIL, Damage, Known
 from appliance.metadata import checkpoint
 from appliance.metadata.effective import log_config
-from appliance.metadata.follower import LOG_FOLDER, Follower, MetadataUnreadable
+from appliance.metadata.follower import LOG_FOLDER, Follower, MetadataUnreadable, skip_silently
 from appliance.metadata.identity import META_PROPERTIES, read_identity
 from appliance.metadata.image import MetadataImage
 from appliance.observer.door import NotThere, Observer
@@ -230,7 +230,7 @@ def metadata_of(
             (row.topic_id, row.partition): table.read_row(row.handle)[LOG_END]
             for row in table.live_rows()
         }
-        follower = Follower(disk, root, table)
+        follower = Follower(disk, root, table, skip_silently)
         follower.catch_up(observer.tables.processes.metadata_offset)
         return follower.image, ends
     except (NotThere, OSError):

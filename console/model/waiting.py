@@ -7,7 +7,7 @@ from typing import Final
 
 from appliance.base.errors import StorageFailed
 from appliance.base.os_disk import OsDisk
-from appliance.metadata.follower import Follower, MetadataUnreadable
+from appliance.metadata.follower import Follower, MetadataUnreadable, skip_silently
 from appliance.observer.door import NotThere, Observer
 from appliance.observer.health import Verdict, Watch, not_sent_to
 from console.model.failure import usage
@@ -88,7 +88,7 @@ class Waiting:
             self._observer = Observer(self._data_dir)
             tables = self._observer.tables
             self._watch = Watch(tables.processes, tables.partitions)
-            self._follower = Follower(OsDisk(), self._data_dir, tables.partitions)
+            self._follower = Follower(OsDisk(), self._data_dir, tables.partitions, skip_silently)
         assert self._watch is not None and self._follower is not None
         found = self._sure(self._watch, time.monotonic_ns)
         if found.missing or not self._watch.is_broker:

@@ -372,8 +372,23 @@ class Torture:
                 self.broker.stop()
             except AssertionError:
                 self.failures.append("it did not end upon SIGTERM")
-        self.broker.start()
+        try:
+            self.broker.start()
+        except AssertionError:
+            self.failures.append(f"it did not start again; its threads wait in {self._waits()}")
+            print(f"FAILED {self.failures[-1]}", flush=True)
+            self.broker.kill()
+            self.broker.start()
         self._news()
+
+    def _waits(self) -> dict[str, list[str]]:
+        """Name of a process → where in the kernel its threads are."""
+        found: dict[str, list[str]] = {}
+        for pid in self.broker.pids() if self.broker.process.poll() is None else []:
+            for thread in Path(f"/proc/{pid}/task").glob("*"):
+                name = (thread / "comm").read_text().strip()
+                found.setdefault(name, []).append((thread / "wchan").read_text())
+        return found
 
     def report(self) -> list[str]:
         """What fails where, how often, and what it cost."""

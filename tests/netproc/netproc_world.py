@@ -26,6 +26,7 @@ from appliance.ring.process_table import CONTROL, IOPROC, NETPROC, READY, Peer
 from appliance.shell.guarding import authorizer_of
 from appliance.shell.links import Links
 from appliance.shell.loop import STOP, Loop
+from appliance.shell.metadata_faults import tell_faults
 from appliance.supervisor.layout import MIB, Layout
 from appliance.wire import messages, request_head
 from appliance.wire.build import build
@@ -63,7 +64,7 @@ class World:
         self.control.open_for_business()
         for name in topics:
             self.make(name)
-        self.follower = Follower(OsDisk(), self.path, self.memory.partitions)
+        self.follower = Follower(OsDisk(), self.path, self.memory.partitions, tell_faults(self.log))
         self.follower.catch_up(self.table.metadata_offset)
         self.loop = Loop(seat, self.links)
         self.server = Server(seat, self.links, self.loop, self.follower, OsClock(), self.log)

@@ -43,7 +43,12 @@ class World:
             ),
             self.host,
             SimpleNamespace(configure=lambda *_: None),
-            SimpleNamespace(committed=[1], applied=0, limits=SimpleNamespace(set=lambda *_: None)),
+            SimpleNamespace(
+                committed=[1],
+                applied=0,
+                limits=SimpleNamespace(set=lambda *_: None),
+                bugs=SimpleNamespace(guard=lambda _, consequence: consequence()),
+            ),
             SimpleNamespace(follow=lambda *_: None),
             ReadRetries(None),
         )

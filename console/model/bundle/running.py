@@ -16,7 +16,7 @@ from appliance.config.load import examine
 from appliance.config.properties import parse_properties
 from appliance.exporter.post import Address, Post
 from appliance.exporter.scrape import Exporter
-from appliance.metadata.follower import Follower
+from appliance.metadata.follower import Follower, skip_silently
 from appliance.metadata.image import MetadataImage
 from appliance.observer.door import Observer
 from appliance.ring import partition_table as columns
@@ -101,7 +101,7 @@ def settings(how: Started, secrets: Secrets) -> Row:
 
 def image_of(observer: Observer, data_dir: str) -> MetadataImage:
     """The metadata as it is committed. Raises MetadataUnreadable, StorageFailed."""
-    follower = Follower(OsDisk(), data_dir, observer.tables.partitions)
+    follower = Follower(OsDisk(), data_dir, observer.tables.partitions, skip_silently)
     follower.catch_up(observer.tables.processes.metadata_offset)
     return follower.image
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from appliance.base.errors import ConfigError, StorageFailed
 from appliance.base.os_disk import OsDisk
-from appliance.metadata.follower import LOG_FOLDER, Follower, MetadataUnreadable
+from appliance.metadata.follower import LOG_FOLDER, Follower, MetadataUnreadable, skip_silently
 from appliance.observer.door import NotThere, Observer
 from appliance.ring.security_table import LoginCount
 from console.model.doctor.host import Host
@@ -45,12 +45,14 @@ def look(host: Host, data_dir: str) -> tuple[Running | None, str]:
     folders = _held(host, observer.head.pid) or (host.real(data_dir),)
     # The first of them has the metadata, whichever was named.
     home = next((one for one in folders if LOG_FOLDER in host.names(one)), data_dir)
-    follower = Follower(OsDisk(), home, observer.tables.partitions)
+    follower = Follower(OsDisk(), home, observer.tables.partitions, skip_silently)
     remarks: tuple[str, ...] = ()
     node = -1
     try:
         node = follower.identity.node_id
         follower.catch_up(table.metadata_offset)
+        if follower.faults:
+            remarks = (f"{follower.faults} metadata records do not replay and are skipped",)
     except (MetadataUnreadable, StorageFailed, ConfigError) as why:
         remarks = (f"where it sends clients is not known: {why}",)
     return Running(

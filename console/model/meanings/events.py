@@ -88,6 +88,7 @@ EVENTS: Final[dict[str, str]] = {
     "metadata-not-read": "This process could not read the metadata log; it retries for ten seconds, then ends and is restarted.",
     "metadata-read": "The metadata log can be read again.",
     "metadata-read-only": "The disk of the metadata log is full: metadata cannot be changed until space is free or another voter leads.",
+    "metadata-record-skipped": "A metadata record does not replay: it is malformed, or contradicts earlier ones. This process goes on without it, as Kafka's brokers do.",
     "metadata-records-unknown": "The metadata log has records of unknown types; they are ignored, and the next snapshot leaves them out.",
     "metadata-recovered": "The end of the metadata log was repaired at the start; the cause says how.",
     "metadata-resigned": "This node has resigned as leader of the metadata quorum.",

@@ -325,7 +325,8 @@ class Voter(Node):
             twice = self.parted == self.replica.epoch
             self.world.reached("logs part twice in an epoch" if twice else "logs part")
             self.parted = self.replica.epoch
-            if self.quorum.electing.end > fields["to"]:
+            voters = self.quorum.electing
+            if voters.at(fields["to"]) != voters.latest:
                 self.world.reached("a change of voters is taken back")
 
     event_seldom = event
