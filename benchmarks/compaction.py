@@ -54,7 +54,7 @@ def make(folder: str, records: int, keys: int, codec: int) -> Log:
 def compact(log: Log) -> tuple[float, float, int]:
     """CPU seconds for the keys, for writing anew, records that stay. The log stays as it is."""
     found = cleanable.look(log, 0, log.end_offset, 0)
-    work = cleanable.work(log, found, 0, MEMORY, CHUNK)
+    work = cleanable.work(log, found, 0, MEMORY, 0.9, CHUNK)
     job = Compactor(log.disk, work, lambda _: None)
     began = time.process_time()
     job.read_keys()

@@ -1,5 +1,6 @@
 """The metadata log as one of those sees it that agree on it: who leads it, how long a commit takes,
-and how often it said that a partition's replicas fell behind or came back."""
+how often it said that a partition's replicas fell behind or came back, and that it has another
+leader."""
 
 from collections import deque
 from typing import Final
@@ -22,11 +23,18 @@ class Agreement:
         self._node_id = node_id
         self._past: deque[tuple[int, tuple[int, int]]] = deque()
         self._shrinks = self._expands = 0
+        self._elections = self._unclean = 0
 
     def changed(self, image: MetadataImage, changes: list[Change]) -> None:
-        """Counts the changes of a replay. A partition counts for its leader afterwards."""
+        """Counts the changes of a replay. In-sync replicas count for the leader afterwards,
+        elections for the node that leads the metadata log."""
+        controls = self._table.leader[0] == self._node_id
         for one in changes:
-            if isinstance(one, PartitionChanged) and one.grown:
+            if not isinstance(one, PartitionChanged):
+                continue
+            self._elections += one.elected and controls
+            self._unclean += one.unclean and controls
+            if one.grown:
                 topic = image.topics_by_id.get(one.topic_id)
                 if topic is not None and topic.partitions[one.index].leader == self._node_id:
                     self._shrinks += one.grown < 0
@@ -51,6 +59,8 @@ class Agreement:
         page.add("penstock_metadata_commit_seconds_total", took_ns / _NS)
         page.add("penstock_isr_shrinks_total", self._shrinks)
         page.add("penstock_isr_expands_total", self._expands)
+        page.add("penstock_leader_elections_total", self._elections)
+        page.add("penstock_unclean_leader_elections_total", self._unclean)
         if self._past:
             before, before_ns = self._past[0][1]
             average = (took_ns - before_ns) / (count - before) / _MS if count > before else 0.0

@@ -49,6 +49,8 @@ _APPLIANCE: Final = (
     Family("penstock_metadata_commit_seconds_total", COUNTER, _NONE, "What they took together, from the append until a majority had it on its disks."),
     Family("penstock_isr_shrinks_total", COUNTER, _NONE, "How often a replica of a partition that this node leads then fell out of those in sync, by itself or because its node is gone. From the start of the exporter."),
     Family("penstock_isr_expands_total", COUNTER, _NONE, "How often one came back."),
+    Family("penstock_leader_elections_total", COUNTER, _NONE, "How often a partition of the cluster got another leader while this node was the controller. From the start of the exporter."),
+    Family("penstock_unclean_leader_elections_total", COUNTER, _NONE, "Those of them that chose a replica that was neither in sync nor eligible: what it lacked is lost."),
 )  # fmt: skip
 
 _PARTITIONS: Final = (
@@ -64,6 +66,9 @@ _PARTITIONS: Final = (
     Family("penstock_replication_lag_records", GAUGE, _NONE, "Records that the furthest of the replicas here lacks of what its leader said, with its last answer, to be visible."),
     Family("penstock_replication_sent_bytes_total", COUNTER, _NONE, "Bytes of batches that were sent to other nodes' replicas."),
     Family("penstock_replication_received_bytes_total", COUNTER, _NONE, "Bytes of batches that replicas here took from their leaders; none of it is in penstock_received_bytes_total."),
+    Family("penstock_partitions_uncleanable", GAUGE, _NONE, "Those of compacted topics whose last compaction failed; it is tried again, later each time."),
+    Family("penstock_compaction_longest_seconds", GAUGE, _NONE, "The longest of the last compactions of each partition here."),
+    Family("penstock_compaction_delay_seconds", GAUGE, _NONE, "For how long the record here that has waited longest for compaction has done so beyond max.compaction.lag.ms; 0 where that is not set."),
     Family("penstock_partition_series", GAUGE, _NONE, "1 while there are series for each partition; 0 when there are more of them than penstock.metrics.partitions.max, so that these series are sums over a topic's partitions, without the label `partition`."),
     Family("penstock_topics_left_out", GAUGE, _NONE, "Topics here that have no series, because there are more than penstock.metrics.topics.max: those with the fewest bytes, sorted out anew every ten minutes."),
     Family("penstock_partition_log_start_offset", GAUGE, _PARTITION, "First offset that can be read."),

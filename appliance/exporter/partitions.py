@@ -20,6 +20,8 @@ from appliance.ring.partition_table import (
     BATCHES_IN,
     BYTES_IN,
     BYTES_OUT,
+    CLEANING_LATE_MS,
+    CLEANING_MS,
     FETCHES,
     FOLLOWING,
     HIGH_WATERMARK,
@@ -35,6 +37,7 @@ from appliance.ring.partition_table import (
     SIZE_BYTES,
     STATUS,
     TO_FOLLOWERS,
+    UNCLEANABLE,
     PartitionTable,
 )
 
@@ -214,9 +217,19 @@ class Partitions:
         page.add("kafka_server_replicafetchermanager_maxlag", lag, "Replica")
         sent = sum(part[TO_FOLLOWERS + BYTES_OUT] for part in self._table.served)
         page.add("penstock_replication_sent_bytes_total", sent)
+        self._tell_compaction(page, holders)
         page.add("penstock_partition_series", int(layout.is_whole))
         page.add("penstock_topics_left_out", layout.left_out)
         return live.count(OFFLINE)
+
+    def _tell_compaction(self, page: Page, holders: list[int]) -> None:
+        def live(column: int) -> list[int]:
+            values = self._table.column(column)
+            return [value for value, used in zip(values, holders, strict=False) if used & 1]
+
+        page.add("penstock_partitions_uncleanable", sum(map(bool, live(UNCLEANABLE))))
+        page.add("penstock_compaction_longest_seconds", max(live(CLEANING_MS), default=0) / 1000)
+        page.add("penstock_compaction_delay_seconds", max(live(CLEANING_LATE_MS), default=0) / 1000)
 
     def _lag(self, states: list[int], holders: list[int]) -> int:
         """By how many records the replica here that is furthest behind its leader is so."""

@@ -166,7 +166,8 @@ class Cleaning:
             except StorageFailed as failure:
                 self._core.fail(partition, failure)
                 continue
-            worth = found.ratio > partition.rules.min_cleanable_dirty_ratio or found.late
+            self._core.served.rows.cleaning_is_late(partition, found.late_ms)
+            worth = found.late_ms or found.ratio > partition.rules.min_cleanable_dirty_ratio
             if found.dirty and worth and (self._best is None or found.ratio > self._best[0]):
                 self._best = found.ratio, partition, found
             yield
@@ -207,10 +208,10 @@ class Cleaning:
                 self._threads.submit(("end",), self._end)
             return
         partition, found = best[1], best[2]
-        memory = config.int("log.cleaner.dedupe.buffer.size") / self._share
-        memory *= config.float("log.cleaner.io.buffer.load.factor")
+        memory = config.int("log.cleaner.dedupe.buffer.size") // self._share
+        load = config.float("log.cleaner.io.buffer.load.factor")
         chunk = max(config.int("log.cleaner.io.buffer.size"), _SMALLEST_CHUNK)
-        work = cleanable.work(partition.log, found, now_ms, int(memory), chunk)
+        work = cleanable.work(partition.log, found, now_ms, memory, load, chunk)
         job = self._job = Job(partition, partition.log, work, now_ns)
         partition.log.cleaning = self._running = True
         rate = config.float("log.cleaner.io.max.bytes.per.second") / self._share
@@ -340,7 +341,9 @@ class Cleaning:
     def _cleaned(self, job: Job, now_ns: int) -> None:
         course = self._course(job.partition)
         course.cleaned_to, course.failures, course.said = job.end, 0, ""
+        took_ms = (now_ns - job.began_ns) // 1_000_000
         self._core.served.rows.cleaned(job.partition, job.end, 0)
+        self._core.served.rows.cleaning_took(job.partition, took_ms)
         before = sum(size for group in job.groups for _, size in group)
         self._events.event(
             INFO,
@@ -351,7 +354,7 @@ class Cleaning:
             left=job.bytes_written,
             records=job.answer.get("read", 0),
             kept=job.answer.get("kept", 0),
-            ms=(now_ns - job.began_ns) // 1_000_000,
+            ms=took_ms,
         )
         self._let_go(job, None)
         self._next_ns = now_ns

@@ -110,6 +110,15 @@ class Rows:
         self._table.set(partition.handle, columns.CLEANED_TO, cleaned_to)
         self._table.set(partition.handle, columns.UNCLEANABLE, failures)
 
+    def cleaning_took(self, partition: Partition, ms: int) -> None:
+        """How long its last compaction took."""
+        self._table.set(partition.handle, columns.CLEANING_MS, ms)
+
+    def cleaning_is_late(self, partition: Partition, ms: int) -> None:
+        """For how long records wait for compaction beyond max.compaction.lag.ms."""
+        if self._table.get(partition.handle, columns.CLEANING_LATE_MS) != ms:
+            self._table.set(partition.handle, columns.CLEANING_LATE_MS, ms)
+
     def online(self, partition: Partition) -> None:
         """The partition is served; records are taken where it leads."""
         status = ONLINE if partition.progress.leads else FOLLOWING

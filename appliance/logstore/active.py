@@ -154,6 +154,12 @@ class ActiveSegment(Segment):
         if self.position:
             self._begin_time(first_timestamp, now_ms)
 
+    @property
+    def begun_ms(self) -> int:
+        """The newest timestamp of its first batch, or when it began where that has none; of a
+        segment with records."""
+        return self._first_timestamp if self._first_timestamp >= 0 else self._begun_ms
+
     def _begin_time(self, first_timestamp: int, now_ms: int) -> None:
         """Set when the segment rolls: `segment_ms` after the newest timestamp of its first batch.
 

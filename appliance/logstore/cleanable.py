@@ -16,15 +16,15 @@ from appliance.logstore.segment import Segment
 
 class Cleanable(NamedTuple):
     """segments: those that a cleaning may look at, oldest first. first_dirty: below it an earlier
-    one has been. upper: where the last of them ends. clean, dirty: bytes. late:
-    max.compaction.lag.ms is over."""
+    one has been. upper: where the last of them ends. clean, dirty: bytes.
+    late_ms: for how long max.compaction.lag.ms has been over, 0 while it is not."""
 
     segments: list[Segment]
     first_dirty: int
     upper: int
     clean: int
     dirty: int
-    late: bool
+    late_ms: int
 
     @property
     def ratio(self) -> float:
@@ -56,12 +56,13 @@ def look(log: Log, cleaned_to: int, stable: int, now_ms: int) -> Cleanable:
             clean += segment.size
         segments.append(segment)
         upper = behind
-    late = oldest is not None and _is_late(log, oldest, now_ms)
-    return Cleanable(segments, first_dirty, upper, clean, dirty, late)
+    late_ms = 0 if oldest is None else _late_ms(log, oldest, now_ms)
+    return Cleanable(segments, first_dirty, upper, clean, dirty, late_ms)
 
 
-def work(log: Log, found: Cleanable, now_ms: int, memory: int, chunk: int) -> Work:
-    """A cleaning of all of it. memory: bytes for keys. chunk: bytes per read."""
+def work(log: Log, found: Cleanable, now_ms: int, memory: int, load: float, chunk: int) -> Work:
+    """A cleaning of all of it. memory: bytes for keys. load: how full they may get, 0 to 1. chunk:
+    bytes per read."""
     config = log.config
     producers = {
         producer_id: (known.epoch, known.batches[-1][1] if known.batches else -1)
@@ -79,6 +80,7 @@ def work(log: Log, found: Cleanable, now_ms: int, memory: int, chunk: int) -> Wo
         index_interval_bytes=config.index_interval_bytes,
         producers=producers,
         memory=memory,
+        load_factor=load,
         chunk=chunk,
     )
 
@@ -93,9 +95,9 @@ def _too_young(log: Log, segment: Segment, now_ms: int) -> bool:
     return newest > now_ms - lag
 
 
-def _is_late(log: Log, segment: Segment, now_ms: int) -> bool:
+def _late_ms(log: Log, segment: Segment, now_ms: int) -> int:
     lag = log.config.max_compaction_lag_ms
     if lag >= NEVER:
-        return False
+        return 0
     first = lookup.first_timestamp(log.order, segment)
-    return 0 <= first < now_ms - lag
+    return max(now_ms - lag - first, 0) if first >= 0 else 0

@@ -10,7 +10,6 @@ process (`ioproc/cleaner_process.py`).
 
 import errno
 from collections.abc import Callable, Iterator
-from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from appliance.base.crc import crc32c
@@ -20,6 +19,7 @@ from appliance.logstore.aborted import AbortedTransactions
 from appliance.logstore.compacted_batch import empty, filtered, opened
 from appliance.logstore.compacted_segment import Cleaned, SegmentWriter
 from appliance.logstore.files import LOG, stem
+from appliance.logstore.offset_map import OffsetMap
 from appliance.logstore.scan import HeaderFields
 from appliance.logstore.transactions_seen import TransactionsSeen
 from appliance.wire.batch_header import (
@@ -34,11 +34,6 @@ from appliance.wire.batch_header import (
 )
 from appliance.wire.record_keys import Place, places
 
-KEY_COST: Final = 170
-"""Bytes that the offset of a key takes in memory besides the key itself (CPython 3.11, with the
-room that a dictionary keeps free)."""
-
-_LONGEST_KEY: Final = 32
 _FARTHEST: Final = (1 << 31) - 1
 
 Source = tuple[int, int]
@@ -52,7 +47,7 @@ class Work(NamedTuple):
     """One cleaning of one log. segments: all that are full and may be cleaned, oldest first.
     first_dirty: below it an earlier cleaning has been. upper: no record from there on is looked
     at. producers: id → (epoch, last offset or -1) of those that are active. memory: bytes for
-    keys. chunk: bytes per read. Times in ms."""
+    keys. load_factor: how full they may get, 0 to 1. chunk: bytes per read. Times in ms."""
 
     folder: str
     segments: list[Source]
@@ -65,6 +60,7 @@ class Work(NamedTuple):
     index_interval_bytes: int
     producers: dict[int, tuple[int, int]]
     memory: int
+    load_factor: float
     chunk: int
 
 
@@ -87,7 +83,7 @@ class Compactor:
         self._disk = disk
         self._work = work
         self._spent = spent
-        self._offsets: dict[bytes, int] = {}
+        self._offsets = OffsetMap(work.memory, work.load_factor)
         self._seen: TransactionsSeen | None = None
         self.end_offset = work.first_dirty
         self.records_read = self.records_kept = 0
@@ -99,19 +95,19 @@ class Compactor:
 
         Raises StorageFailed, also for a damaged batch.
         """
-        work = self._work
-        used = 0
+        work, offsets = self._work, self._offsets
         for base, size in self._dirty():
             for header, batch in self._batches(base, size):
                 behind = header[0] + header[6] + 1
                 if behind <= work.first_dirty:
                     continue
-                if behind > work.upper or used >= work.memory:
+                if behind > work.upper or (offsets.full and self.end_offset > work.first_dirty):
                     return
                 if header[12] and not header[5] & CONTROL_BIT and not self._aborted(header):
-                    used += self._note(header, batch)
+                    found = self._places(header, batch)[1]
+                    offsets.note_batch(found, header[0], work.first_dirty - header[0])
                 self.end_offset = behind
-        if self.end_offset < work.upper and used < work.memory:
+        if self.end_offset < work.upper and not offsets.full:
             self.end_offset = work.upper  # the last batches were compacted away
 
     def _dirty(self) -> Iterator[Source]:
@@ -131,21 +127,6 @@ class Compactor:
 
     def _aborted(self, header: HeaderFields) -> bool:
         return bool(header[5] & TRANSACTIONAL_BIT) and self._transactions().aborted(header)
-
-    def _note(self, header: HeaderFields, batch: memoryview) -> int:
-        offsets, base, used = self._offsets, header[0], 0
-        before = len(offsets)
-        start = self._work.first_dirty - base
-        for _, _, delta, key, _ in self._places(header, batch)[1]:
-            if key is None or delta < start:
-                continue
-            if len(key) > _LONGEST_KEY:
-                key = _digest(key)
-            offsets[key] = base + delta
-            used += len(key)
-        fresh = len(offsets) - before
-        count = max(header[12], 1)
-        return fresh * (KEY_COST + used // count)
 
     # Which segments become one --------------------------------------------------------------------
 
@@ -232,7 +213,7 @@ class Compactor:
         return None
 
     def _newest(self, base: int, found: list[Place], *, drop_tombstones: bool) -> list[Place]:
-        get, end = self._offsets.get, self.end_offset
+        newest, end = self._offsets.newest, self.end_offset
         kept = []
         for place in found:
             _, _, delta, key, has_value = place
@@ -240,9 +221,7 @@ class Compactor:
             if offset < end:
                 if key is None:
                     continue
-                if len(key) > _LONGEST_KEY:
-                    key = _digest(key)
-                if get(key, -1) > offset or (drop_tombstones and not has_value):
+                if newest(key) > offset or (drop_tombstones and not has_value):
                     continue
             kept.append(place)
         return kept
@@ -300,8 +279,3 @@ class Compactor:
                 position += at
         finally:
             file.close()
-
-
-def _digest(key: bytes) -> bytes:
-    """Stands for a long key; longer than any short key, so it never equals one."""
-    return blake2b(key, digest_size=_LONGEST_KEY + 1).digest()

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from appliance.base.disk import Disk
 from appliance.base.errors import DiskFull
+from appliance.config.log_config import NEVER
 from appliance.logstore import files, lookup
 from appliance.logstore.parts import Parts
 from appliance.logstore.segment import Segment
@@ -42,9 +43,13 @@ def retain(log: Parts, now_ms: int, high_watermark: int) -> list[Removal]:
 
     A log without the cleanup policy "delete" loses only what lies below its log start. When even
     the active segment has expired it is rolled; the old one goes with the first call after its
-    sync.
+    sync. An active segment whose records wait for compaction longer than max.compaction.lag.ms is
+    rolled, too: without that a log that nobody writes to would keep them for ever.
     """
     segments, limit = log.order, min(high_watermark, log.recovery_point)
+    if _waits_too_long(log, now_ms):
+        with suppress(DiskFull):
+            log.roll(now_ms)
     every = segments.all
     count = sum(1 for _ in _expired(log, now_ms))
     if count == len(every) and log.active.size:
@@ -61,6 +66,13 @@ def retain(log: Parts, now_ms: int, high_watermark: int) -> list[Removal]:
     log.advance_log_start(every[0].base)
     log.unsynced.folders_changed((log.path,))
     return [Removal(due_ms, rename_away(segments.disk, segment)) for segment in dropped]
+
+
+def _waits_too_long(log: Parts, now_ms: int) -> bool:
+    config, active = log.config, log.active
+    if not config.compact or config.max_compaction_lag_ms >= NEVER or not active.size:
+        return False
+    return now_ms - active.begun_ms > config.max_compaction_lag_ms
 
 
 def _expired(log: Parts, now_ms: int) -> Iterator[Segment]:

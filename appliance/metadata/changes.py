@@ -5,6 +5,8 @@ A change names things; what they are now is read from the image.
 
 from dataclasses import dataclass, field
 
+from appliance.metadata.parts import PartitionImage, TopicImage
+
 
 @dataclass(slots=True, frozen=True)
 class TopicAdded:
@@ -26,12 +28,31 @@ class PartitionAdded:
 @dataclass(slots=True, frozen=True)
 class PartitionChanged:
     """Leader, in-sync replicas or assignment of a partition changed. grown: by how many more
-    replicas are in sync; for who counts."""
+    replicas are in sync. elected: it has another leader now. unclean: that leader was neither in
+    sync nor eligible. The last three are for counting."""
 
     name: str
     topic_id: bytes
     index: int
     grown: int = field(default=0, compare=False)
+    elected: bool = field(default=False, compare=False)
+    unclean: bool = field(default=False, compare=False)
+
+
+def partition_changed(
+    topic: TopicImage, index: int, old: PartitionImage, new: PartitionImage
+) -> PartitionChanged:
+    """The change of a partition of a topic from one state to another."""
+    elected = new.leader >= 0 and new.leader != old.leader
+    able = old.isr + old.eligible_leader_replicas
+    return PartitionChanged(
+        topic.name,
+        topic.topic_id,
+        index,
+        len(new.isr) - len(old.isr),
+        elected,
+        elected and new.leader not in able,
+    )
 
 
 @dataclass(slots=True, frozen=True)

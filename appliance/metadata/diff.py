@@ -14,11 +14,11 @@ from appliance.metadata.changes import (
     FeatureChanged,
     KeptChanged,
     PartitionAdded,
-    PartitionChanged,
     ProducerIdsTaken,
     QuotaChanged,
     TopicAdded,
     TopicRemoved,
+    partition_changed,
 )
 from appliance.metadata.image import MetadataImage
 
@@ -43,8 +43,7 @@ def changes_between(old: MetadataImage, new: MetadataImage) -> list[Change]:
             if index >= len(known):
                 changes.append(PartitionAdded(topic.name, topic.topic_id, index))
             elif known[index] != partition:
-                grown = len(partition.isr) - len(known[index].isr)
-                changes.append(PartitionChanged(topic.name, topic.topic_id, index, grown))
+                changes.append(partition_changed(topic, index, known[index], partition))
     for resource in _differing(old.configs, new.configs):
         keys = _differing(old.configs.get(resource, {}), new.configs.get(resource, {}))
         changes.extend(ConfigChanged(resource[0], resource[1], key) for key in keys)

@@ -22,6 +22,7 @@ from appliance.metadata.changes import (
     QuotaChanged,
     TopicAdded,
     TopicRemoved,
+    partition_changed,
 )
 from appliance.metadata.image_state import TOPIC, ImageState
 from appliance.metadata.parts import (
@@ -158,7 +159,7 @@ def _change_partition(image: ImageState, record: kraft.PartitionChangeRecord) ->
     ) = old  # fmt: skip
     if record.leader != LEADER_UNCHANGED:
         leader, leader_epoch = record.leader, leader_epoch + 1
-    topic.partitions[record.partition_id] = PartitionImage(
+    new = topic.partitions[record.partition_id] = PartitionImage(
         index,
         leader,
         leader_epoch,
@@ -172,8 +173,7 @@ def _change_partition(image: ImageState, record: kraft.PartitionChangeRecord) ->
         _or(record.eligible_leader_replicas, eligible),
         _or(record.last_known_elr, last),
     )
-    grown = 0 if record.isr is None else len(record.isr) - len(isr)
-    return [PartitionChanged(topic.name, topic.topic_id, record.partition_id, grown)]
+    return [partition_changed(topic, record.partition_id, old, new)]
 
 
 def _or(new: V | None, old: V) -> V:

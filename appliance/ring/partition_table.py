@@ -73,6 +73,10 @@ LEADERS_MARK: Final = 25
 """Of a partition that follows: the leader's high watermark, as its last answer told it."""
 REPLICATED: Final = 26
 """Bytes of batches that were taken from leaders since the appliance started."""
+CLEANING_MS: Final = 27
+"""How long the last compaction of the log took."""
+CLEANING_LATE_MS: Final = 28
+"""For how long records of the log have waited for compaction beyond max.compaction.lag.ms."""
 COLUMNS: Final = 32  # four cache lines
 _STATE: Final = (
     *(VERSION, LOG_START, HIGH_WATERMARK, LAST_STABLE, LOG_END, RECOVERY_POINT, SIZE_BYTES),

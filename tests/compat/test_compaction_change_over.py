@@ -100,7 +100,7 @@ def leave_half_done(folder):
         latest[key] = value
     log.sync_now()
     found = cleanable.look(log, 0, log.end_offset, 0)
-    job = Compactor(log.disk, cleanable.work(log, found, 0, 1 << 20, 1 << 16), lambda _: None)
+    job = Compactor(log.disk, cleanable.work(log, found, 0, 1 << 20, 0.9, 1 << 16), lambda _: None)
     job.read_keys()
     cleaned = job.clean(job.groups()[0])
     swap.decide(log.disk, log.path, cleaned.base, cleaned.size)

@@ -34,6 +34,7 @@ KAFKA_EXPORTER = {
 }
 STRIMZI = {
     "kafka_server_replicamanager_leadercount": set(),
+    "kafka_controller_controllerstats_uncleanleaderelections_total": set(),
     "kafka_controller_kafkacontroller_activecontrollercount": set(),
     "kafka_server_replicamanager_partitioncount": set(),
     "kafka_server_replicamanager_underreplicatedpartitions": set(),
@@ -55,7 +56,6 @@ STRIMZI = {
     "kafka_log_log_size": {"topic", "partition"},
 }
 STRIMZI_NOT_TOLD = {
-    "kafka_controller_controllerstats_uncleanleaderelections_total",
     "kafka_server_brokertopicmetrics_failedproducerequests_total",
     "kafka_server_brokertopicmetrics_failedfetchrequests_total",
     "jvm_memory_used_bytes",

@@ -215,6 +215,49 @@ def test_a_cluster_is_told_by_kafkas_names(world):
     assert value(world.scrape(), "penstock_replication_lag_records") == 0, "of followers alone"
 
 
+def test_compaction_is_told_by_kafkas_names(world):
+    sound, failed = world.topic("compacted", 2)
+    (gone,) = world.topic("deleted", 1)
+    world.set(sound, CLEANING_MS=2500, CLEANING_LATE_MS=0)
+    world.set(failed, CLEANING_MS=1500, UNCLEANABLE=3, CLEANING_LATE_MS=61_000)
+    world.set(gone, CLEANING_MS=9000, UNCLEANABLE=1, CLEANING_LATE_MS=99_000)
+    world.tables.partitions.retire(gone, 1)
+    found = world.scrape()
+    assert value(found, "kafka_log_logcleanermanager_uncleanable_partitions_count") == 1
+    assert value(found, "kafka_log_logcleaner_max_clean_time_secs") == 2.5
+    assert value(found, "kafka_log_logcleaner_max_compaction_delay_secs") == 61
+
+
+def test_elections_are_counted_by_the_controller(world):
+    world.topic("t", 2, replicas=(1, 2, 3))
+    image, agreement = world.image, world.exporter._agreement
+
+    def change(index, **values):
+        topic_id = image.topics_by_name["t"].topic_id
+        record = PartitionChangeRecord(partition_id=index, topic_id=topic_id, **values)
+        return image.apply(image.applied_offset + 1, record)
+
+    def counted():
+        found = world.scrape()
+        return (
+            value(found, "kafka_controller_controllerstats_leaderelectionrateandtimems_count"),
+            value(found, "kafka_controller_controllerstats_uncleanleaderelections_total"),
+        )
+
+    world.tables.processes.publish_leader(2, 7)
+    agreement.changed(image, change(0, leader=2))
+    assert counted() == (0, 0), "node 2 counts it"
+    world.tables.processes.publish_leader(1, 8)
+    agreement.changed(image, [
+        *change(0, leader=1, isr=(1,)),  # clean
+        *change(0, leader=-1, isr=(1,), eligible_leader_replicas=(2,)),  # nobody
+        *change(0, leader=2, isr=(2,), eligible_leader_replicas=()),  # it was eligible
+        *change(0, leader=2, isr=(2, 1)),  # a new epoch of the same leader
+        *change(0, leader=3, isr=(3,)),  # unclean
+    ])  # fmt: skip
+    assert counted() == (3, 1)
+
+
 def test_who_falls_out_of_sync_is_counted_by_who_leads_record_by_record(world):
     world.topic("ours", 2, replicas=(1, 2, 3))
     world.topic("theirs", 1, replicas=(2, 1))

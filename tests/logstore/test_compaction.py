@@ -297,11 +297,36 @@ def test_what_is_too_young_is_left_and_what_waited_too_long_is_due():
         append(log, [(b"k", b"v" * 150)], timestamp=1000 + n * 10)
     half = look(log, 0, log.end_offset, 1300)
     assert 0 < half.upper < log.active_base
-    assert not half.late
+    assert not half.late_ms
     whole = look(log, 0, log.end_offset, 9000)
     assert whole.upper == log.active_base
-    assert whole.late
+    assert whole.late_ms == 9000 - 500 - 1000
     assert look(log, 0, 12, 9000).upper <= 12, "not above the high watermark"
+
+
+def test_records_of_an_idle_log_leave_the_active_segment_when_their_lag_is_over():
+    lagging = LogConfig(segment_bytes=2000, compact=True, delete=False, max_compaction_lag_ms=500)
+    log = new_log(lagging)
+    append(log, [(b"k", b"v")], timestamp=1000)
+    append(log, [(b"k", b"w")], timestamp=1001)
+    log.retain(1500, log.end_offset)
+    assert log.active_base == 0, "the lag is not over yet"
+    log.retain(1501, log.end_offset)
+    log.sync_now()
+    assert log.active_base == 2
+    found = look(log, 0, log.end_offset, 1501)
+    assert (found.upper, found.late_ms) == (2, 1)
+    clean(log, 0, 1501)
+    assert [entry[:3] for entry in read(stored(log))] == [(1, b"k", b"w")]
+    log.retain(9000, log.end_offset)
+    assert log.active_base == 2, "an empty segment waits for nothing"
+
+
+def test_without_a_lag_the_active_segment_of_an_idle_log_stays():
+    log = new_log(LogConfig(segment_bytes=2000, compact=True, delete=False))
+    append(log, [(b"k", b"v")], timestamp=1000)
+    log.retain(1 << 60, log.end_offset)
+    assert log.active_base == 0
 
 
 def test_records_without_a_time_are_as_young_as_their_last_write():
