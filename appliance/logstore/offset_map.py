@@ -71,7 +71,7 @@ class OffsetMap:
             key = long_key_digest(key)
         found = self._recent.get(key, -1)
         if found < 0 and self._table is not None:
-            return self._table.get(key)
+            return self._table.offset_of(key)
         return found
 
     def _settle(self) -> None:
@@ -84,7 +84,7 @@ class OffsetMap:
         if table.count + len(self._recent) >= self._slots:
             return  # the last batch before the end: it stays where it is
         for key, offset in self._recent.items():
-            table.put(key, offset)
+            table.set_offset(key, offset)
         self._recent.clear()
         self._recent_bytes = 0
 
@@ -102,7 +102,7 @@ class SlotTable:
         self._bytes = mmap(-1, slots * SLOT_BYTES)
         self.count = 0
 
-    def put(self, key: bytes, offset: int) -> None:
+    def set_offset(self, key: bytes, offset: int) -> None:
         """Set the offset of a key."""
         digest = _digest(key)
         at, free = self._find(digest)
@@ -112,7 +112,7 @@ class SlotTable:
             self._bytes[at : at + _DIGEST] = digest
         _store_offset(self._bytes, at + _DIGEST, offset)
 
-    def get(self, key: bytes) -> int:
+    def offset_of(self, key: bytes) -> int:
         """The offset of a key, -1 for none."""
         at, free = self._find(_digest(key))
         return -1 if free else int(_load_offset(self._bytes, at + _DIGEST)[0])

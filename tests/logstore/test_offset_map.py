@@ -66,8 +66,8 @@ def test_a_key_costs_its_slot_and_no_more():
 def test_a_search_ends_in_a_table_with_one_free_slot():
     table = SlotTable(7)
     for number in range(6):
-        table.put(b"%d" % number, number)
-        table.put(b"%d" % number, number + 10)
+        table.set_offset(b"%d" % number, number)
+        table.set_offset(b"%d" % number, number + 10)
     assert table.count == 6
-    assert [table.get(b"%d" % number) for number in range(6)] == list(range(10, 16))
-    assert [table.get(b"x%d" % number) for number in range(50)] == [-1] * 50
+    assert [table.offset_of(b"%d" % number) for number in range(6)] == list(range(10, 16))
+    assert [table.offset_of(b"x%d" % number) for number in range(50)] == [-1] * 50
