@@ -139,4 +139,7 @@ def listeners(rows: Any) -> tuple[Endpoint, ...]:
 def check_cluster(asked: str | None, mine: str) -> None:
     """Raises PeerError when another cluster is meant."""
     if asked not in (None, mine):
-        raise PeerError(errors.INCONSISTENT_CLUSTER_ID, "")
+        raise PeerError(
+            errors.INCONSISTENT_CLUSTER_ID,
+            f'The given id "{asked}" doesn\'t match the cluster id "{mine}"',
+        )

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from appliance.authorization.needs import DESCRIBE_TOPIC
+from appliance.authorization.operations import TOPIC
 from appliance.authorization.rights import Rights
 from appliance.base import errors
 from appliance.base.ids import ZERO_TOPIC_ID as NO_ID
@@ -192,7 +193,10 @@ def _asked(
         found = host.image.topics_by_name.get(item.name)
         if found is None:
             code = x.state.refused.get(item.name) or describe.unknown_code(item.name)
-            return describe.unknown_topic(code, item.name)
+            if rights is None or code == errors.TOPIC_AUTHORIZATION_FAILED:
+                return describe.unknown_topic(code, item.name)
+            operations = rights.operations(TOPIC, item.name)
+            return describe.unknown_topic(code, item.name, operations=operations)
     return view.topic(found, rights)
 
 

@@ -32,7 +32,18 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
 
 
 def refused(request: Message, told: Values) -> Values:
-    return {**told, "topics": []}
+    """Each partition that was asked about, without replicas, as Apache Kafka does."""
+    nothing: Values = {"replicas": [], "adding_replicas": [], "removing_replicas": []}
+    rows = [
+        {
+            "name": topic.name,
+            "partitions": [
+                {"partition_index": index, **nothing} for index in topic.partition_indexes
+            ],
+        }
+        for topic in request.topics or ()
+    ]
+    return {**told, "topics": rows}
 
 
 API = Api(46, "ListPartitionReassignments", 0, 0, 0, decide, refused=refused)

@@ -220,6 +220,25 @@ def test_a_topic_asked_for_by_its_id_is_not_named(one, version):
     assert one.id_of(HIDDEN) != b"?" * 16
 
 
+def test_what_one_might_do_with_an_absent_topic_is_told_to_who_may_see_it(one):
+    asked = metadata([MINE, "free", HIDDEN], no_id) | {"allow_auto_topic_creation": False}
+    one.authorizer.kinds = (TOPIC,)
+    told = one.asked(3, 12, **asked)
+    bits = {row["name"]: row["topic_authorized_operations"] for row in told["topics"]}
+    assert bits["free"] == bits[MINE] > 0 > bits[HIDDEN]
+
+
+def test_who_may_not_ask_for_reassignments_is_told_what_it_asked_for(one):
+    one.authorizer.kinds = (CLUSTER,)
+    asked = [{"name": HIDDEN, "partition_indexes": [0, 7]}]
+    told = one.asked(46, 0, timeout=0, topics=asked)
+    assert codes(told) == {CLUSTER_CODE}
+    [row] = told["topics"]
+    nothing = {"replicas": [], "adding_replicas": [], "removing_replicas": []}
+    assert row == {"name": HIDDEN, "partitions": [
+        {"partition_index": index, **nothing} for index in (0, 7)]}  # fmt: skip
+
+
 @pytest.mark.parametrize("transactional_id", [HIDDEN, ABSENT])
 def test_a_transaction(one, transactional_id):
     one.authorizer.kinds = (TRANSACTIONAL_ID,)
@@ -322,6 +341,22 @@ def test_a_transaction_that_one_may_not_see_is_in_no_list(one):
     for version in (0, 2):
         told = one.asked(66, version, **every, transactional_id_pattern=None)
         assert mentions(told, MINE) and not mentions(told, HIDDEN)
+
+
+def test_a_described_transaction_names_no_topic_that_one_may_not_see(one):
+    more = {"transaction_timeout": 1000, "producer_id": -1, "producer_epoch": -1}
+    while codes(told := one.done(22, 5, transactional_id="free", **more)) != {errors.NONE}:
+        assert codes(told) == {errors.COORDINATOR_LOAD_IN_PROGRESS}
+    fields = one_transaction("free") | {
+        "producer_id": told["producer_id"],
+        "topics": [{"name": name, "partitions": [0]} for name in (MINE, HIDDEN)],
+    }
+    asked = {f"v3_and_below_{name}": value for name, value in fields.items()}
+    assert partition_codes(one.done(24, 3, **asked)) == {errors.NONE}
+    assert mentions(one.done(65, 0, transactional_ids=["free"]), MINE, HIDDEN)
+    one.authorizer.kinds = (TOPIC,)
+    told = one.asked(65, 0, transactional_ids=["free"])
+    assert mentions(told, MINE) and not mentions(told, HIDDEN)
 
 
 # Everything that there is -------------------------------------------------------------------------

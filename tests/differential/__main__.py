@@ -5,6 +5,7 @@ python -m tests.differential Metadata fetch_     scripts of an API, or whose nam
 python -m tests.differential --list              the scripts
 python -m tests.differential --table             what differs on purpose, as docs print it
 python -m tests.differential --keep              start both brokers and print how to reach them
+python -m tests.differential --rights [Metadata]  every API as users with different rights, or one
 python -m tests.differential --ours HOST:PORT --kafka HOST:PORT   on one that runs already, or both
 """
 
@@ -17,26 +18,31 @@ from pathlib import Path
 
 from benchmarks import kafka
 from tests.differential import registry, table
+from tests.differential.rights import plays
+from tests.differential.rights.brokers import secured
 from tests.differential.run import both, run
 
 
 def main():
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # stop what was started then, too
     options = _options()
-    scripts = registry.load()
+    scripts = plays.scripts() if options.rights else registry.load()
     if options.only:
         scripts = [s for s in scripts if s.api in options.only or s.name.startswith(options.only)]
     if options.list:
         return print("\n".join(f"{one.api:28}{one.name}" for one in scripts))
     if options.table:
         return print(table.markdown(table.read()), end="")
-    named = (options.ours, options.kafka)
     if options.kafka is None and (reason := kafka.unavailable()):
         sys.exit(reason)
-    with tempfile.TemporaryDirectory() as folder, both(Path(folder), *named) as targets:
+    with tempfile.TemporaryDirectory() as folder, _started(options, Path(folder)) as targets:
         if options.keep:
             return _keep(targets)
         return _report(options, scripts, targets)
+
+
+def _started(options, folder):
+    return secured(folder) if options.rights else both(folder, options.ours, options.kafka)
 
 
 def _options():
@@ -48,6 +54,7 @@ def _options():
     parser.add_argument("--verbose", action="store_true", help="say which script is played when")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--table", action="store_true")
+    parser.add_argument("--rights", action="store_true", help="as users with different rights")
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--ours", metavar="HOST:PORT[:FOLDER]")
     parser.add_argument("--kafka", metavar="HOST:PORT[:FOLDER]")
@@ -73,7 +80,8 @@ def _report(options, scripts, targets):
         if options.verbose:
             print(f"{time.monotonic() - started:6.1f} {script.name} v{version}", flush=True)
 
-    report = run(scripts, targets, table.read(), not options.only, tell)
+    entries = table.of_rights() if options.rights else table.of_scripts()
+    report = run(scripts, targets, entries, not options.only, tell)
     print(report)
     print(f"{time.monotonic() - started:.0f} s")
     sys.exit(not report.good)

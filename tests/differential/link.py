@@ -8,7 +8,7 @@ from appliance.wire.messages import is_flexible
 from tests.differential.plain import decode, encode
 
 LIMIT_S = 60
-API_VERSIONS = 18
+API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE = 18, 17, 36
 CLOSED = {"connection": "closed by the broker"}
 """What stands for an answer when the broker closed the connection instead."""
 
@@ -26,6 +26,7 @@ class Link:
             self._socket = context.wrap_socket(self._socket, server_hostname=address[0])
         self._client_id = client_id.encode()
         self._waiting = []
+        self.closed = False
 
     def send(self, key, version, values, answered=True):
         """Send a request; `receive` gives its answer, when it is one that is answered."""
@@ -47,6 +48,7 @@ class Link:
         key, version, correlation, flexible = self._waiting.pop(0)
         frame = self._frame()
         if frame is None:
+            self.closed = True
             return CLOSED
         assert unpack_from(">i", frame)[0] == correlation, "an answer to another request"
         start = 5 if flexible and key != API_VERSIONS else 4
@@ -58,6 +60,12 @@ class Link:
         """Send and receive."""
         self.send(key, version, values)
         return self.receive()
+
+    def login(self, name, password):
+        """Log in by PLAIN. Raises AssertionError if that is refused."""
+        self.ask(SASL_HANDSHAKE, 1, {"mechanism": "PLAIN"})
+        answer = self.ask(SASL_AUTHENTICATE, 2, {"auth_bytes": f"\0{name}\0{password}".encode()})
+        assert answer.get("error_code") == "NONE", answer
 
     def half_close(self):
         """Send no more (SHUT_WR); answers still come."""

@@ -17,13 +17,14 @@ LIMIT_S = 30
 
 class Target:
     """A broker. folder: where its data lies, to be recognised in answers. context: it is asked
-    over TLS."""
+    over TLS. user: (name, password) of who prepares and asks, if somebody has to log in."""
 
-    def __init__(self, name, address, folder=None, context=None):
+    def __init__(self, name, address, folder=None, context=None, user=None):
         self.name = name
         self.address = address
         self.folder = folder
         self.context = context
+        self.user = user
         link = Link(address, context=context)
         answer = link.ask(18, 3, {"client_software_name": "differential",
                                   "client_software_version": "1"})  # fmt: skip
@@ -46,6 +47,7 @@ class Scene:
         self._tag = f"{script.name}-v{version}-{run}"
         self._links = []
         self._main = None
+        self._of_users = {}
 
     # asking ---------------------------------------------------------------------------------------
 
@@ -102,10 +104,19 @@ class Scene:
             self._main = self.connect()
         return self._main
 
-    def connect(self, client_id="differential"):
-        """One more connection; closed at the end of the script."""
+    def connect(self, client_id="differential", user=None):
+        """One more connection, of that (name, password) or the target's; closed at the end of the
+        script."""
         self._links.append(Link(self.target.address, client_id, self.target.context))
+        if user := user or self.target.user:
+            self._links[-1].login(*user)
         return self._links[-1]
+
+    def link_of(self, name, password):
+        """The connection of a user; it is made when there is none."""
+        if name not in self._of_users or self._of_users[name].closed:
+            self._of_users[name] = self.connect(user=(name, password))
+        return self._of_users[name]
 
     def close(self):
         for link in self._links:

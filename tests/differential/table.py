@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 TABLE = Path(__file__).with_name("differences.toml")
+RIGHTS = "rights_"
+"""How the names of the scripts in rights/ begin."""
 FIELDS = {"api", "versions", "script", "path", "ours", "kafka", "reason"}
 
 
@@ -42,8 +44,18 @@ class Entry(NamedTuple):
         return f"{self.api} {versions(self)} {self.script} {self.path}"
 
 
+def of_scripts():
+    """The entries about what everybody may ask."""
+    return [one for one in read() if not one.script.startswith(RIGHTS)]
+
+
+def of_rights():
+    """The entries about who may ask what."""
+    return [one for one in read() if one.script.startswith(RIGHTS)]
+
+
 def read(path=TABLE):
-    """The entries, in the file's order. Raises ValueError for one that is not whole."""
+    """All entries, in the file's order. Raises ValueError for one that is not whole."""
     entries = []
     for row in tomllib.loads(path.read_text()).get("difference", []):
         if strange := set(row) ^ FIELDS:

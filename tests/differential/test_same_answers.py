@@ -11,7 +11,7 @@ pytestmark = pytest.mark.timeout(900)
 
 
 def test_the_answers_are_the_same(targets):
-    report = run(registry.load(), targets, table.read())
+    report = run(registry.load(), targets, table.of_scripts())
     print(report)
     assert report.good, f"\n{report}"
 
@@ -38,6 +38,6 @@ def test_without_an_authorizer_the_answers_are_the_same(tmp_path):
         registry.Script("acls_unsecured", "DescribeAcls", acls_without_an_authorizer, None)
     )
     with both(tmp_path, settings=without) as targets:
-        report = run(scripts, targets, table.read(), whole=False)
+        report = run(scripts, targets, table.of_scripts(), whole=False)
     print(report)
     assert report.good, f"\n{report}"

@@ -7,7 +7,7 @@ expression of RE2 fits (KIP-1152).
 from collections.abc import Callable
 from typing import Any, Final
 
-from appliance.authorization.needs import DESCRIBE_TRANSACTION
+from appliance.authorization.needs import DESCRIBE_TOPIC, DESCRIBE_TRANSACTION
 from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.coordinators.runtime.call import Call
@@ -20,7 +20,8 @@ _MEMORY: Final = 1 << 20
 
 
 def describe(turn: Turn, call: Call, request: Any) -> None:
-    """DescribeTransactions: of the ids that this partition owns."""
+    """DescribeTransactions: of the ids that this partition owns, with the topics that the caller
+    may see."""
     rows = [
         _described(turn, call, name) for name in request.transactional_ids if turn.state.owns(name)
     ]
@@ -45,6 +46,8 @@ def _described(turn: Turn, call: Call, name: str) -> dict[str, Any]:
     topics: dict[str, list[int]] = {}
     for topic, index in sorted(found.partitions):
         topics.setdefault(topic, []).append(index)
+    if not call.rights.everything:
+        topics = {one: topics[one] for one in topics if call.rights.may(DESCRIBE_TOPIC, one)}
     return {
         "error_code": errors.NONE,
         "transactional_id": name,
