@@ -1,7 +1,8 @@
 """How one job is, told to everybody who wants to know: its state.json, its log, the states' topic.
 
-Used by the thread of the job alone. States: starting, running, waiting (for the appliance or a
-topic), restarting, stopping, stopped, finished, failed.
+Used by the thread of the job alone. States: starting; running, once a batch was delivered or there
+was nothing to read; waiting, for the appliance or a topic; failing, from a failure until a batch is
+delivered; stopping, stopped, finished, failed.
 """
 
 import json
@@ -20,6 +21,9 @@ _PACE_S: Final = 1.0
 HEARTBEAT_S: Final = 60.0
 """A state is told again when nothing has changed for so long."""
 ENDED: Final = ("stopped", "finished", "failed")
+UNWELL: Final = ("failing", "waiting")
+"""They last, with their cause, until a batch is delivered."""
+_KEPT: Final = ("kind", "reads", "writes", "delivery", "master")
 _RESTS: Final = {"rows_per_s": 0.0, "processed_per_s": 0.0, "rows_out_per_s": 0.0}
 _TRACE_MOST: Final = 20_000
 
@@ -49,6 +53,9 @@ class Board:
         self.content |= {"wish": wish, "pid": os.getpid(), "cause": None, "remedy": None}
         before = place.state()
         self.content["restarts"] = int(before.get("restarts") or 0)
+        self.content |= {key: before[key] for key in _KEPT if key in before}
+        if before.get("wish") == wish and before.get("state") in UNWELL:  # of a former runner
+            self.content |= {key: before.get(key) for key in ("state", "cause", "remedy")}
         if told := before.get("progress"):  # totals go on
             self.content["progress"] = told | _RESTS
 
@@ -65,7 +72,7 @@ class Board:
 
     def set(self, state: str, cause: JobError | None = None, **more: Any) -> None:
         """The job is in another state now."""
-        self.content["restarts"] += state == "restarting"
+        self.content["restarts"] += state == "failing"
         self.content |= {"state": state, "since": now_ms(), "pid": os.getpid(), **more}
         self.content["cause"] = cause.problem if cause else None
         self.content["remedy"] = (cause.remedy or None) if cause else None
@@ -75,6 +82,20 @@ class Board:
             self.content |= {"next_attempt": None, "note": None}
         self.log(f"{state}: {cause}" if cause else state)
         self.tell()
+
+    def attempt(self, number: int) -> None:
+        """Another attempt begins: the first one is a start, a later one proves nothing yet."""
+        if self.state in UNWELL:
+            self.content |= {"attempt": number, "next_attempt": None, "pid": os.getpid()}
+            self.log(f"attempt {number}")
+            self.tell()
+        else:
+            self.set("starting", attempt=number, next_attempt=None)
+
+    def delivered(self) -> None:
+        """A batch was delivered, or there is nothing to read."""
+        if self.state != "running":
+            self.set("running", next_attempt=None)
 
     def broke(self, cause: JobError, trace: str) -> None:
         """Something made it fail. It is kept until the next failure, also when the job runs

@@ -3,8 +3,8 @@
     <folder>/<name>/job/        the job file and its Python file, as they were added
     <folder>/<name>/wish.json   what the operator wants: running or stopped, and a number that grows
     <folder>/<name>/state.json  what the runner last made of it, and which wish that was
-    <folder>/<name>/checkpoint  Spark's; with schemas.json, dead.json and delivery.json all that
-                                `forget` deletes
+    <folder>/<name>/checkpoint  Spark's; with schemas.json, dead.json, delivery.json and
+                                topics.json all that `forget` deletes
     <folder>/<name>/job.log     what happened, one line each
     <folder>/<name>/error.json  the last failure, with its trace
     <folder>/.runner/           the runner's lock, temporary files and Spark's log
@@ -32,7 +32,7 @@ RUNNING: Final = "running"
 STOPPED: Final = "stopped"
 REMOVED: Final = "removed"
 _READ_ONLY: Final = "the console runs with --read-only"
-_FORGOTTEN: Final = ("checkpoint", "schemas.json", "dead.json", "delivery.json")
+_FORGOTTEN: Final = ("checkpoint", "schemas.json", "dead.json", "delivery.json", "topics.json")
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,10 +24,11 @@ REMEMBERED: Final = {
     "schemas.json": "the columns that were inferred",
     "dead.json": "the count of dead letters",
     "delivery.json": "whose rows the topic has, so that none is written twice",
+    "topics.json": "the ids of its topics, by which it knows one that was created again",
 }
 """What a job remembers, by the names of its files: what it loses by a reset."""
 ENDED: Final = ("stopped", "finished", "failed")
-SETTLED: Final = (*ENDED, "running", "waiting", "restarting")
+SETTLED: Final = (*ENDED, "running", "waiting", "failing")
 _WELL: Final = ("running", "starting", "finished")
 _KINDS: Final[dict[Any, Any]] = {
     str: str, str | None: str, int | None: int, float | None: (int, float),
@@ -53,7 +54,8 @@ class Settled:
 class Status:
     """How a job is, as its runner wrote it down; None is what it did not say. rows_per_s: read;
     rows_out_per_s: derived; lag_s: age of the oldest unread record; attempt: of those since it was
-    well; restarts: after failures, since the last reset. checkpoint: a path, None where the folder
+    well; restarts: after failures, since the last reset. lost_records: deleted before they were
+    read; lost_unknown: how often nobody knows how many. checkpoint: a path, None where the folder
     is not of this host."""
 
     job: str
@@ -80,6 +82,8 @@ class Status:
     late_rows: int | None
     dead_letters: int | None
     tombstones: int | None
+    lost_records: int | None
+    lost_unknown: int | None
     since: Any
     updated: Any
     attempt: int | None

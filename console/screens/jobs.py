@@ -37,7 +37,7 @@ _COLUMNS: Final = (
 )
 STATES: Final = {
     "running": "good", "starting": "warn", "waiting": "warn", "stopping": "warn",
-    "restarting": "bad", "failed": "bad", "down": "bad", "finished": "dim", "stopped": "dim",
+    "failing": "bad", "failed": "bad", "down": "bad", "finished": "dim", "stopped": "dim",
 }  # fmt: skip
 INKS: Final = {"good": "green", "warn": "yellow", "bad": "bold red", "dim": "dim", "": ""}
 NONE_YET: Final = "no job yet: penstock job add FILE makes one (docs/jobs.md)"
@@ -161,7 +161,7 @@ def about_job(one: Status) -> list[Part]:
     reads = ", ".join(map(str, one.reads)) if isinstance(one.reads, list) else "-"
     parts += [("reads ", "dim"), reads[:_MOST]]
     parts += [(" writes ", "dim"), str(one.writes or "-")[:_MOST]]
-    if isinstance(one.next_attempt, int) and one.state in ("waiting", "restarting"):
+    if isinstance(one.next_attempt, int) and one.state in ("waiting", "failing"):
         wait = one.next_attempt / 1000 - time.time()
         parts += [(f"  tried again in {age(max(0.0, wait))}", "yellow")]
     return parts

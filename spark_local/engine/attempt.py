@@ -22,6 +22,7 @@ from spark_local.engine.exactly_once import ExactlyOnceSink
 from spark_local.engine.listener import ENDED, IDLE, forward
 from spark_local.engine.offsets import GroupOffsets
 from spark_local.engine.reach import Reach
+from spark_local.engine.source_topics import SourceTopics
 from spark_local.engine.tables import CachedTable, ends_of, watch
 from spark_local.folder import JobFolder
 from spark_local.job import EXACTLY_ONCE, Job
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 STOP_LIMIT_S: Final = 45.0
 _LOOK_S: Final = 0.5
 _BEHIND_S: Final = 10.0
+_RESTS: Final = "Waiting for"
+"""How Spark's word of a query begins that has done what there was to do."""
 _OFFSETS_PACE_S: Final = 1.0
 
 
@@ -51,10 +54,11 @@ class Attempt:
         self._inbox: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._stopped = threading.Event()
         self._ended = threading.Event()
-        self._gate = sinks.Gate()
         self._totals = progress.Totals.of(board.content.get("progress"))
+        self._gate = sinks.Gate(lambda batch: self._topics.check_batch(batch))
         self._reach = Reach(kafka.bootstrap)
         self._batch = -1
+        self._well = False
         self._idle = False
         self._told_all = False
         self._positions: dict[tuple[str, str], int] = {}
@@ -83,14 +87,22 @@ class Attempt:
         dead = self._place.path / "dead.json"
         self._letters = DeadLetters(spark, job, derived.schemas, self._kafka, dead)
         self._offsets = GroupOffsets(job.name, self._kafka)
+        self._topics = SourceTopics(job, self._kafka, self._place, self._board, self._totals)
         for table in derived.tables:
             self._changed(table)
         try:
+            if not job.batch:
+                self._topics.resume(self._letters)
             sink.prepare()
             if job.batch:
                 self._batch_job(derived, sink)
             else:
                 self._stream(spark, derived, sink)
+        except Exception as problem:
+            told = self._topics.explained(problem)
+            if told is problem:
+                raise
+            raise told from problem
         finally:
             sink.close()
             self._ended.set()
@@ -109,7 +121,8 @@ class Attempt:
             for one in self._job.sources
             if one.place.topic
         }
-        self._board.set("running")
+        if self._board.state == "starting":  # one that failed before proves nothing by beginning
+            self._board.set("running")
         sink.write(derived.rows, 0)
         for source, ends in begins.items():
             self._letters.saw(source, dict.fromkeys(ends, EARLIEST), ends, 1)
@@ -120,10 +133,13 @@ class Attempt:
         listener = forward(spark, self._inbox)
         try:
             query = self._start(derived.rows, sink)
-            self._board.set("running")
             if derived.tables and not self._job.once:
                 self._watch(derived.tables)
-            self._follow(query)
+            try:
+                self._follow(query)
+            finally:
+                if query.isActive:
+                    query.stop()
         finally:
             spark.streams.removeListener(listener)
 
@@ -171,6 +187,8 @@ class Attempt:
             if not query.isActive:
                 break
             self._see_broker()
+            if not self._well and str(query.status["message"]).startswith(_RESTS):
+                self._works()
             quiet = self._idle and self._totals.rows_in == 0
             self._board.note(self._nothing() if quiet else None)
         self._drain()
@@ -183,10 +201,17 @@ class Attempt:
         """Spark retries for a minute before it says that nobody answers; a person is told at once.
         The query is left alone: it goes on by itself when the appliance is back in time."""
         there = self._reach.look()
-        if not there and self._board.state == "running":
+        if not there and self._board.state in ("starting", "running"):
             self._board.set("waiting", away())
-        elif there and self._board.state == "waiting":
-            self._board.set("running")
+        elif there and self._well:
+            self._board.delivered()
+
+    def _works(self) -> None:
+        """A batch of this attempt was delivered, or there is nothing to read."""
+        if not self._well:
+            self._well = True
+            if not self._stopped.is_set():
+                self._board.delivered()
 
     def _nothing(self) -> str:
         """Why a job may have read nothing yet."""
@@ -225,6 +250,7 @@ class Attempt:
 
     def _take_in(self, told: str | None) -> None:
         if told == IDLE:
+            self._works()
             self._idle = True
             self._board.idle()
         elif told == ENDED:
@@ -245,6 +271,7 @@ class Attempt:
 
     def _account(self, told: dict[str, Any]) -> None:
         self._batch = max(self._batch, int(told.get("batchId") or 0))
+        self._topics.publish_losses()
         account = progress.account(self._job, told, self._totals, now_ms())
         for span in progress.spans(self._job, told):
             begin = span.begin or initial(self._place.checkpoint, str(span.source.place.topic))
@@ -256,7 +283,10 @@ class Attempt:
             self._positions |= {(topic, p): at for p, at in span.end.items()}
         account["dead_letters"] = self._letters.count
         self._board.progress(account)
+        self._works()
         self._publish()
+        if self._job.sink.place.file:  # Spark writes its batches, which pass no gate
+            self._topics.check_batch(self._batch)
 
     def _publish(self, *, last: bool = False) -> None:
         if last or time.monotonic() - self._offsets_at > _OFFSETS_PACE_S:

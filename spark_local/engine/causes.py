@@ -47,6 +47,16 @@ _DENIALS: Final = {
 _NOT_LOGGED_IN: Final = re.compile(r"SaslAuthenticationException|_AUTHENTICATION|SASL_AUTH")
 _NO_TLS: Final = re.compile(r"SslAuthenticationException|SSLHandshakeException")
 _STATE: Final = re.compile(r"STATE_STORE|StateSchema|state schema|CHECKPOINT|incompatible .*state")
+_TOO_LARGE: Final = re.compile(
+    r"RecordTooLargeException|RecordBatchTooLargeException|MESSAGE_TOO_LARGE"
+)
+_VALUE: Final = re.compile(
+    r"\[(?:(?:BINARY_|INTERVAL_)?ARITHMETIC_OVERFLOW|CAST_(?:INVALID_INPUT|OVERFLOW)|"
+    r"DATETIME_OVERFLOW|DIVIDE_BY_ZERO|INTERVAL_DIVIDED_BY_ZERO|INVALID_ARRAY_INDEX\w*|"
+    r"NUMERIC_\w*OUT_OF\w+|DATETIME_FIELD_OUT_OF_BOUNDS|CANNOT_PARSE_TIMESTAMP|"
+    r"INVALID_VARIANT_CAST)\b|java\.lang\.ArithmeticException"
+)
+"""What an expression raises for a value: the same value raises it each time."""
 _MALFORMED: Final = re.compile(
     r"MALFORMED_RECORD_IN_PARSING|Malformed records? (?:are|is) detected"
 )
@@ -73,6 +83,8 @@ def translate(problem: BaseException, job: str) -> JobError:
             'mend the file, or write options = {mode = "DROPMALFORMED"} to pass such lines over'
         )
         return JobError(f"a file has a line that does not fit the schema: {root}", remedy)
+    if found := _VALUE.search(text):
+        return _value(text, found[0], root)
     if "IllegalArgumentException" in _names(problem):
         return JobError(_first(str(problem)), _CORRECT)
     if _STATE.search(text):
@@ -84,8 +96,24 @@ def translate(problem: BaseException, job: str) -> JobError:
     )  # fmt: skip
 
 
+def _value(text: str, found: str, root: str) -> JobError:
+    """The same records make it fail again and again. found: what names it."""
+    if "KafkaRecordToRowConverter" in text:
+        problem = f"a record's timestamp is not in milliseconds, and too large for Spark: {root}"
+        return JobError(problem, "correct its producer, and start behind that record (start = …)")
+    line = next((one for one in text.splitlines() if found in one), root)
+    told = root if found in root else root_cause(line)
+    remedy = "correct the query: try_cast, try_add, try_divide and others give NULL instead"
+    return JobError(f"a value makes the query fail, whenever it is tried: {told}", remedy)
+
+
 def _of_kafka(text: str, job: str) -> JobError | None:
     """The cause of an error from a broker or its absence."""
+    if _TOO_LARGE.search(text):
+        size = re.search(r"message is (\d+) bytes", text)
+        problem = f"a row{f' of {int(size[1]):,} bytes' if size else ''} is larger than the sink's "
+        remedy = "raise max.message.bytes of the topic, or derive smaller rows; then start the job"
+        return JobError(problem + "topic takes", remedy)
     if "UnknownTopicOrPartition" in text:
         remedy = "penstock topic create makes it; the job waits for it"
         problem = "a topic that the job needs is not there"

@@ -22,13 +22,16 @@ from confluent_kafka import (
     KafkaError,
     KafkaException,
     Producer,
+    TopicCollection,
     TopicPartition,
 )
+from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec, ResourceType
 
 from spark_local import states
 from spark_local.client_settings import ClientSettings
 from spark_local.delivery import Noted
 from spark_local.engine.frames import receive, send
+from spark_local.losses import TopicState
 
 _THREADS: Final = 16
 _TIMEOUT_S: Final = 10.0
@@ -184,6 +187,76 @@ def _said(places: list[TopicPartition]) -> list[tuple[str, int, int]]:
     return [(place.topic, place.partition, place.offset) for place in places]
 
 
+class Descriptions:
+    """Topics as the broker describes them, by an admin client that is kept for each cluster."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._clients: dict[ClientSettings, AdminClient] = {}
+
+    def describe(
+        self, kafka: ClientSettings, topics: list[str], *asked: str
+    ) -> dict[str, TopicState]:
+        """Topic → its id, and where its partitions begin ("first" is asked) and end ("end"). A
+        topic that is not there is left out. Raises KafkaException."""
+        admin = self._admin(kafka)
+        answers = admin.describe_topics(TopicCollection(topics), request_timeout=_TIMEOUT_S)
+        found = {}
+        for topic, answer in answers.items():
+            try:
+                told = answer.result(_TIMEOUT_S + 1)
+            except KafkaException as refused:
+                if refused.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    continue
+                raise
+            places = [TopicPartition(topic, one.id) for one in told.partitions]
+            spans = {
+                kind: _offsets(admin, places, _SPECS[kind]) if kind in asked else {}
+                for kind in ("first", "end")
+            }
+            found[topic] = TopicState(_id(told.topic_id), spans["first"], spans["end"])
+        return found
+
+    def setting(self, kafka: ClientSettings, topic: str, name: str) -> str | None:
+        """The value of a topic's setting; None where it has none of that name, or the user may not
+        ask. Raises KafkaException."""
+        where = ConfigResource(ResourceType.TOPIC, topic)
+        answer = self._admin(kafka).describe_configs([where], request_timeout=_TIMEOUT_S)[where]
+        try:
+            told = answer.result(_TIMEOUT_S + 1)
+        except KafkaException as refused:
+            if refused.args[0].code() != KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                raise
+            return None
+        return None if name not in told else str(told[name].value)
+
+    def _admin(self, kafka: ClientSettings) -> AdminClient:
+        with self._lock:
+            if kafka not in self._clients:
+                self._clients[kafka] = AdminClient(_QUIET | kafka.librdkafka())
+            return self._clients[kafka]
+
+
+_SPECS: Final[dict[str, Any]] = {
+    "first": OffsetSpec.earliest(),  # type: ignore[no-untyped-call]
+    "end": OffsetSpec.latest(),  # type: ignore[no-untyped-call]
+}
+
+
+def _offsets(admin: AdminClient, places: list[TopicPartition], spec: Any) -> dict[str, int]:
+    asked = admin.list_offsets(dict.fromkeys(places, spec), request_timeout=_TIMEOUT_S)
+    return {
+        str(place.partition): answer.result(_TIMEOUT_S + 1).offset
+        for place, answer in asked.items()
+    }
+
+
+def _id(told: Any) -> str:
+    """A topic's id; "" of a broker that has none."""
+    text = "" if told is None else str(told)
+    return "" if set(text) <= set("A=") else text
+
+
 def produce(kafka: ClientSettings, topic: str, records: list[Record]) -> None:
     """Returns when all are acknowledged. Raises TimeoutError when they are not in time."""
     producer = Producer(_QUIET | kafka.librdkafka(enable_idempotence=True))
@@ -276,6 +349,7 @@ def main() -> None:
     lock = threading.Lock()
     threading.excepthook = lambda died: _end(died.exc_value or died.exc_type())
     teller = Teller()
+    descriptions = Descriptions()
     functions: dict[str, Callable[..., Any]] = {
         "spans": spans,
         "last_values": last_values,
@@ -283,6 +357,8 @@ def main() -> None:
         "committed": committed,
         "commit": Positions().commit,
         "produce": produce,
+        "describe": descriptions.describe,
+        "setting": descriptions.setting,
         "tell": teller.tell,
     }
 

@@ -75,6 +75,11 @@ class DeadLetters:
             self.keep()
         return len(fresh)
 
+    def forget_source(self, source: Source) -> None:
+        """Its topic is another one now: nothing of it was seen through."""
+        if self._seen.pop(source.name, None):
+            self.keep()
+
     def keep(self) -> None:
         """Remember how far was seen."""
         self._file.parent.mkdir(parents=True, exist_ok=True)

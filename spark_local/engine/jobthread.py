@@ -88,7 +88,7 @@ class JobThread:
 
     def _try(self, patience: Patience) -> bool:
         """One attempt: whether there is to be another one."""
-        self._board.set("starting", attempt=patience.failures + 1, next_attempt=None)
+        self._board.attempt(patience.failures + 1)
         began = time.monotonic()
         try:
             self._attempt = Attempt(self._root, self._job, self._place, self._kafka, self._board)
@@ -118,7 +118,7 @@ class JobThread:
         if delay is None:
             self._board.set("failed", cause)
             return False
-        state = "waiting" if cause.waits else "restarting"
+        state = "waiting" if cause.waits else "failing"
         self._board.set(state, cause, next_attempt=now_ms() + delay)
         self._stopped.wait(delay / 1000)
         return True

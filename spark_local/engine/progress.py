@@ -16,19 +16,26 @@ OUTPUT: Final = "output"
 
 @dataclass(slots=True)
 class Totals:
-    """Counts of a job since its last reset. Rows written again after a crash may count twice."""
+    """Counts of a job since its last reset. Rows written again after a crash may count twice.
+    lost_records: deleted before they were read; lost_unknown: how often their number is unknown."""
 
     rows_in: int = 0
     rows_out: int = 0
     late: int = 0
     tombstones: int = 0
+    lost_records: int = 0
+    lost_unknown: int = 0
 
     @classmethod
     def of(cls, told: dict[str, Any] | None) -> "Totals":
         """As an account told them; zero without one."""
         kept = told or {}
-        names = ("rows_in", "rows_out", "late_rows", "tombstones")
+        names = ("rows_in", "rows_out", "late_rows", "tombstones", "lost_records", "lost_unknown")
         return cls(*(int(kept.get(name) or 0) for name in names))
+
+    def lost(self) -> dict[str, int]:
+        """The part of an account that counts lost records."""
+        return {"lost_records": self.lost_records, "lost_unknown": self.lost_unknown}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +103,7 @@ def account(job: Job, told: dict[str, Any], totals: Totals, now_ms: int) -> dict
         "state_bytes": sum(int(one.get("memoryUsedBytes") or 0) for one in operators),
         "late_rows": totals.late,
         "tombstones": totals.tombstones,
+        **totals.lost(),
     }
 
 

@@ -125,7 +125,6 @@ class Runner:
         if wish.state != RUNNING or (same and told.get("state") == "finished"):
             self._done[place.name] = wish.number
             if not same or told.get("state") not in ENDED:
-                board.content |= {k: told[k] for k in ("kind",) if k in told}
                 board.set("stopped")
             return
         try:
@@ -158,7 +157,7 @@ class Runner:
         cause = JobError("Spark's JVM died", "the runner starts another one", final=False)
         for name, (_, wish) in self._running.items():
             with suppress(OSError):  # a full disk is no reason not to begin again
-                Board(self._folder.at(name), self._states, wish.number).set("restarting", cause)
+                Board(self._folder.at(name), self._states, wish.number).set("failing", cause)
         CLIENTS.close()
         self._ending.wait(1.0)
         if not self._ending.is_set():

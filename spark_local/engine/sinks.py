@@ -5,6 +5,7 @@ exactly_once.py has the other. `Gate` lets the writing of a batch end before the
 """
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +24,10 @@ _PRODUCER: Final = {
     "kafka.batch.size": "262144",
     "kafka.client.id": "penstock-jobs",
 }
+_ROW_BYTES: Final = 1 << 20
+"""Kafka's max.request.size unless it is set."""
+_MEMORY_BYTES: Final = 32 << 20
+"""Kafka's buffer.memory unless it is set."""
 
 
 class Stopping(Exception):
@@ -30,9 +35,11 @@ class Stopping(Exception):
 
 
 class Gate:
-    """Every batch is written inside; once closed, none begins any more."""
+    """Every batch is written inside; once closed, none begins any more. before: is called with the
+    number of each batch, and what it raises is the failure of the batch."""
 
-    def __init__(self) -> None:
+    def __init__(self, before: Callable[[int], None] = lambda _: None) -> None:
+        self._before = before
         self._lock = threading.Lock()
         self._closed = False
         self.last = -1
@@ -42,6 +49,7 @@ class Gate:
         with self._lock:
             if self._closed:
                 raise Stopping
+            self._before(batch_id)
             sink.write(rows, batch_id)
             self.last = batch_id
 
@@ -88,6 +96,7 @@ class TopicSink(Sink):
     """Values are JSON; the key is the text of one column, or an object of several."""
 
     format = "kafka"
+    _row_bytes = _ROW_BYTES
 
     def prepare(self) -> None:
         sink = self._job.sink
@@ -100,6 +109,11 @@ class TopicSink(Sink):
         except ClientError as refused:
             problem = f"topic {sink.place.topic} cannot be made: {refused}"
             raise JobError(problem, "correct partitions or config of the sink") from None
+        try:
+            found = CLIENTS.call("setting", self._kafka, sink.place.topic, "max.message.bytes")
+        except ClientError:  # Kafka's default holds until another attempt learns it
+            return
+        self._row_bytes = int(found or _ROW_BYTES)
 
     def shaped(self, rows: "DataFrame") -> "DataFrame":
         from pyspark.sql import functions as f
@@ -127,10 +141,18 @@ class TopicSink(Sink):
     def options(self) -> dict[str, str]:
         topic = self._job.sink.place.topic
         assert topic is not None
-        return _PRODUCER | self._kafka.spark() | {"topic": topic}
+        return _PRODUCER | sizes(self._row_bytes) | self._kafka.spark() | {"topic": topic}
 
 
 _NULLS: Final = {"ignoreNullFields": "false"}
+
+
+def sizes(row_bytes: int) -> dict[str, str]:
+    """Options of a producer for a topic that takes batches of so many bytes, compressed."""
+    if row_bytes <= _ROW_BYTES:  # Kafka's defaults, because a larger row may be small compressed
+        return {}
+    memory = min(max(2 * row_bytes, _MEMORY_BYTES), (1 << 31) - 1)
+    return {"kafka.max.request.size": str(row_bytes), "kafka.buffer.memory": str(memory)}
 
 
 class JdbcSink(Sink):

@@ -45,7 +45,7 @@ def folder(tmp_path):
         board = Board(place, None, place.wish().number)
         board.describe(place.job(), "local[2]")
         if name == "busy":
-            board.set("restarting", JobError("it stumbled", "wait", final=False))
+            board.set("failing", JobError("it stumbled", "wait", final=False))
             board.set("running")
             board.progress(PROGRESS)
             board.tell()

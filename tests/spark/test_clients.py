@@ -54,6 +54,22 @@ def test_a_mark_is_read_as_it_was_committed(clients, broker):
                 assert delivery.marks(map(tuple, found)) == {query: newest}, found
 
 
+def test_a_topic_that_is_created_again_has_another_id(clients, broker):
+    kafka, admin = ClientSettings(broker.bootstrap), penstock.connect(broker.bootstrap).admin()
+    large = {"max.message.bytes": "3000000"}
+    ids = []
+    for _ in range(2):
+        assert clients.call("create", kafka, "again", 2, large) is True
+        told = clients.call("describe", kafka, ["again", "nowhere"], "first", "end")
+        assert list(told) == ["again"]
+        assert told["again"].first == told["again"].end == {"0": 0, "1": 0}
+        ids.append(told["again"].id)
+        assert clients.call("describe", kafka, ["again"])["again"].first == {}
+        assert clients.call("setting", kafka, "again", "max.message.bytes") == "3000000"
+        admin.delete_topics(["again"])["again"].result(30)
+    assert len(set(ids)) == 2 and all(ids)
+
+
 def test_an_abort_fails_what_is_on_its_way_and_the_next_request_is_served(clients, broker):
     with socket.create_server(("127.0.0.1", 0)) as silent:  # takes a connection, says nothing
         address = f"127.0.0.1:{silent.getsockname()[1]}"

@@ -52,13 +52,13 @@ def shown(view):
 
 
 def test_a_failing_job_is_shown_as_failing_and_ends_the_demo_in_the_end(run):
-    said = turn(run, state="restarting", cause=CAUSE, attempt=1)
-    assert f"totals is restarting: {CAUSE}" in said
-    assert f"totals is restarting: {CAUSE}" in shown(run._view)
+    said = turn(run, state="failing", cause=CAUSE, attempt=1)
+    assert f"totals is failing: {CAUSE}" in said
+    assert f"totals is failing: {CAUSE}" in shown(run._view)
     assert CAUSE not in turn(run, state="running", cause=None, progress={"rows_in": 50})
     assert CAUSE not in shown(run._view)
     with pytest.raises(Failure, match="job totals failed: IOException"):
-        turn(run, state="restarting", cause=CAUSE, attempt=3)
+        turn(run, state="failing", cause=CAUSE, attempt=3)
 
 
 def test_the_phase_is_that_of_now(run):

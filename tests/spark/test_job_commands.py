@@ -128,12 +128,23 @@ def test_status_tells_causes_and_checks(here, capsys):
     ]  # fmt: skip
     assert code == 0
     assert job(capsys, "status", "--check")[0] == NEGATIVE
-    board.set("running")
+    board.set("failing", JobError("it broke", "mend it", final=False), next_attempt=1)
+    with here.locked():
+        code, out, _ = job(capsys, "status", "--check")
+        assert code == NEGATIVE
+        assert out.splitlines()[0].split()[-2:] == ["RESTARTS", "CAUSE"]
+        assert job(capsys, "status", "people")[1].splitlines()[2].split() == [
+            "NEXT", "ATTEMPT", "in", "0", "s",
+        ]  # fmt: skip
+        board.attempt(2)
+        assert job(capsys, "status", "--check")[0] == NEGATIVE
+        board.delivered()
+        assert job(capsys, "status", "--check")[0] == 0
     _, out, _ = job(capsys, "status", "-o", "json")
     (row,) = json.loads(out)
     assert (row["state"], row["cause"]) == ("down", "no runner is running")
     _, out, _ = job(capsys, "logs", "people", "-n", "2")
-    assert [line.split()[1] for line in out.splitlines()] == ["failed:", "running"]
+    assert [line.split()[1] for line in out.splitlines()] == ["attempt", "running"]
 
 
 def test_nobody_of_that_name(here, capsys):

@@ -13,7 +13,7 @@ import pytest
 from spark_local.board import HEARTBEAT_S, Board
 from spark_local.cause import JobError
 from spark_local.client_settings import ClientSettings
-from spark_local.engine import causes, jars, jobthread, progress
+from spark_local.engine import causes, jars, jobthread, progress, runner, sinks
 from spark_local.engine.attempt import Attempt
 from spark_local.engine.jobthread import Patience
 from spark_local.engine.listener import ENDED
@@ -86,7 +86,7 @@ def test_a_failure_is_kept_and_restarts_are_counted_until_a_reset(tmp_path):
     board = Board(place, None, 1)
     board.broke(JobError("it broke", "mend it"), "x" * 30_000)
     for _ in range(2):
-        board.set("restarting", JobError("it broke", final=False))
+        board.set("failing", JobError("it broke", final=False))
     board.progress({"rows_in": 3})
     again = Board(place, None, 2)
     again.set("running")
@@ -95,6 +95,86 @@ def test_a_failure_is_kept_and_restarts_are_counted_until_a_reset(tmp_path):
     assert (kept["cause"], kept["remedy"], len(kept["trace"])) == ("it broke", "mend it", 20_000)
     place.forget()
     assert Board(place, None, 3).content["restarts"] == 0
+
+
+def test_a_job_that_failed_is_failing_until_a_batch_is_delivered(tmp_path):
+    (tmp_path / "events.toml").write_text(TEXT)
+    place = Folder(tmp_path / "jobs").add(load(tmp_path / "events.toml"))
+    board = Board(place, None, 1)
+    board.attempt(1)
+    assert board.state == "starting"
+    board.set("failing", JobError("it broke", final=False), next_attempt=5)
+    board.attempt(2)
+    told = place.state()
+    assert (told["state"], told["cause"], told["attempt"]) == ("failing", "it broke", 2)
+    assert (told["restarts"], told["next_attempt"]) == (1, None)
+    # Another runner takes over, for the same wish: nothing was delivered yet.
+    again = Board(place, None, 1)
+    again.attempt(1)
+    assert (place.state()["state"], place.state()["cause"]) == ("failing", "it broke")
+    again.delivered()
+    told = place.state()
+    assert (told["state"], told["cause"], told["restarts"]) == ("running", None, 1)
+    # Somebody starts it anew.
+    again.set("failing", JobError("it broke", final=False))
+    assert Board(place, None, 2).state == "starting"
+
+
+def test_a_stopped_job_keeps_what_is_known_of_it(tmp_path):
+    (tmp_path / "events.toml").write_text(TEXT)
+    folder = Folder(tmp_path / "jobs")
+    place = folder.add(load(tmp_path / "events.toml"))
+    board = Board(place, None, place.wish().number)
+    board.describe(place.job(), "local[2]")
+    board.progress({"rows_in": 3})
+    board.set("running")
+    place.wish_for("stopped")
+    runner.Runner(folder, ClientSettings("nobody:1"), "local[2]", "1g").look()
+    told = place.state()
+    assert told["state"] == "stopped"
+    assert (told["reads"], told["writes"]) == (["topic events"], "topic out")
+    assert (told["delivery"], told["kind"]) == ("at-least-once", "stream")
+    assert told["progress"]["rows_in"] == 3
+
+
+@pytest.mark.parametrize("message", ["Waiting for data to arrive", "Waiting for next trigger"])
+def test_a_job_runs_when_a_batch_is_delivered_or_there_is_nothing_to_read(tmp_path, message):
+    (tmp_path / "events.toml").write_text(TEXT)
+    job = load(tmp_path / "events.toml")
+    place = Folder(tmp_path / "jobs").add(job)
+    board = Board(place, None, 1)
+    attempt = Attempt(None, job, place, ClientSettings("nobody:1"), board)
+    attempt._letters = SimpleNamespace(count=0, saw=lambda *_: 0, keep=lambda: None)
+    attempt._topics = SimpleNamespace(publish_losses=lambda: None)
+    attempt._reach = SimpleNamespace(look=lambda: True, there=True)
+    seen = []
+
+    class Query:
+        """Says one thing after the other, and has ended at last."""
+
+        def __init__(self):
+            self.said = ["Initializing sources", "Processing new data", message]
+
+        @property
+        def isActive(self):
+            seen.append(board.state)
+            return bool(self.said)
+
+        @property
+        def status(self):
+            return {"message": self.said.pop(0)}
+
+        def exception(self):
+            return None
+
+    board.attempt(1)
+    board.set("failing", JobError("it broke", final=False))
+    for _ in range(4):
+        attempt._inbox.put("nothing")  # no wait
+    attempt._take_in = lambda told: None
+    attempt._told_all = True
+    attempt._follow(Query())
+    assert seen == ["failing", "failing", "failing", "running"]
 
 
 def test_a_folder_that_is_only_looked_at_refuses_changes(tmp_path):
@@ -121,6 +201,7 @@ def test_the_last_batch_of_a_job_that_ends_is_told_however_late_the_listener_is(
     place = Folder(tmp_path / "jobs").add(job)
     attempt = Attempt(None, job, place, ClientSettings("nobody:1"), Board(place, None, 1))
     attempt._letters = SimpleNamespace(count=0, saw=lambda *_: 0)
+    attempt._topics = SimpleNamespace(publish_losses=lambda: None)
     told = json.dumps({"batchId": 3, "numInputRows": 7})
 
     def listener():
@@ -158,7 +239,27 @@ def test_waits_double_and_have_an_end():
             False,
         ),
         ("org.x.UnknownTopicOrPartitionException: y", "a topic that the job needs is not", False),
-        ("a\n\tat b\nCaused by: java.lang.ArithmeticException: / by zero", "ArithmeticEx", False),
+        ("a\n\tat b\nCaused by: java.lang.ArithmeticException: / by zero", "ArithmeticEx", True),
+        (
+            "x\nCaused by: org.apache.spark.SparkArithmeticException: [ARITHMETIC_OVERFLOW] long "
+            "overflow. Use 'try_add' instead. SQLSTATE: 22003\n\tat org.apache.spark.X",
+            "whenever it is tried: SparkArithmeticException: [ARITHMETIC_OVERFLOW] long overflow",
+            True,
+        ),
+        (
+            "x\nCaused by: java.lang.ArithmeticException: long overflow\n\tat java.lang.Math\n\tat "
+            "org.apache.spark.sql.kafka010.KafkaRecordToRowConverter.$anonfun$toInternalRow",
+            "a record's timestamp is not in milliseconds",
+            True,
+        ),
+        (
+            "x\nCaused by: org.apache.kafka.common.errors.RecordTooLargeException: The message is "
+            "2000043 bytes when serialized which is larger than 1048576, which is the value of the "
+            "max.request.size configuration.",
+            "a row of 2,000,043 bytes is larger than the sink's topic takes",
+            True,
+        ),
+        ("x\nCaused by: org.x.KryoException: [KRYO_BUFFER_OVERFLOW] x", "KryoException", False),
         (PLANNED.format("Distinct aggregations are not"), "Distinct aggregations", False),
         (
             "An error occurred while calling o807.persist.\n: java.io.IOException: Failed to "
@@ -373,6 +474,9 @@ def test_a_state_that_cannot_be_written_ends_no_job(monkeypatch):
     states, ran = [], []
 
     class Full:
+        def attempt(self, number):
+            self.set("starting")
+
         def set(self, state, *told, **more):
             states.append(state)
             if len(states) == 1:
@@ -388,3 +492,12 @@ def test_a_state_that_cannot_be_written_ends_no_job(monkeypatch):
     thread.start()
     thread.join(60)
     assert (states, len(ran)) == (["starting", "starting", "finished"], 1)
+
+
+def test_a_producer_takes_rows_as_large_as_its_topic():
+    assert sinks.sizes(1_048_588) == {
+        "kafka.max.request.size": "1048588", "kafka.buffer.memory": str(32 << 20),
+    }  # fmt: skip
+    assert sinks.sizes(1000) == {}
+    assert sinks.sizes(50 << 20)["kafka.buffer.memory"] == str(100 << 20)
+    assert sinks.sizes((1 << 31) - 1)["kafka.buffer.memory"] == str((1 << 31) - 1)

@@ -80,7 +80,7 @@ def test_a_batch_that_is_run_again_is_not_written_again_and_its_state_goes_on(be
     (at,) = committed(bench, name)
     query = json.loads((place.checkpoint / "metadata").read_text())["id"]
     assert (at.topic, at.offset, at.metadata) == (source, 3, f"{query} 0")
-    assert set(place.remembers()) == {"checkpoint", "dead.json", "delivery.json"}
+    assert set(place.remembers()) == {"checkpoint", "dead.json", "delivery.json", "topics.json"}
 
     # A crash behind the transaction's commit, before Spark's own note of it.
     (place.checkpoint / "commits" / "0").unlink()

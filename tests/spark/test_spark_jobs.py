@@ -52,7 +52,7 @@ def test_a_job_derives_goes_on_where_it_was_and_shows_its_position(bench):
     asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions("counts")])
     assert asked["counts"].result(30).topic_partitions == [TopicPartition(source, 0, 4)]
     told = bench.folder.get("counts").remembers()
-    assert set(told) == {"checkpoint", "dead.json"}
+    assert set(told) == {"checkpoint", "dead.json", "topics.json"}
 
 
 POISON = """
@@ -181,8 +181,84 @@ def test_retention_that_overtakes_a_job_is_one_sentence(bench):
     place = bench.add("overtaken", text.replace("[sink]", 'on_loss = "continue"\n[sink]'))
     bench.read_rows(place, 6)
     place.wish_for("stopped")
-    bench.state(place, "stopped")
+    told = bench.state(place, "stopped")
     assert bench.rows(sink)["c"]["n"] == 4
+    assert (told["progress"]["lost_records"], told["progress"]["lost_unknown"]) == (4, 0)
+    assert place.log_file.read_text().count("4 records of topic") == 1
+
+
+COPIES = """
+sql = "SELECT value FROM events"
+trigger = "0 ms"
+[sources.events]
+topic = "{source}"
+format = "string"
+[sink]
+topic = "{sink}"
+delivery = "exactly-once"
+[restart]
+first = "100 ms"
+"""
+
+
+def create_again(bench, topic, *values):
+    admin = bench.link.admin()
+    admin.delete_topics([topic])[topic].result(30)
+    bench.topic(topic.removesuffix(f"-{bench.mark}"))
+    bench.write(topic, *(value.encode() for value in values))
+
+
+def test_a_topic_that_is_created_again_is_another_topic(bench):
+    source, sink, name = bench.topic("in"), f"out-{bench.mark}", f"again-{bench.mark}"
+    bench.write(source, *(b"old" for _ in range(3)))
+    text = COPIES.format(source=source, sink=sink)
+    place = bench.add(name, text)
+    bench.read_rows(place, 3)
+    # While it runs; with more records than before, so that its offset is there.
+    create_again(bench, source, "new 0", "new 1", "new 2", "new 3", "new 4")
+    told = bench.state(place, "failed")
+    assert told["cause"] == f"topic {source} was deleted and created again: it is another topic"
+    assert f"penstock job reset {name}" in told["remedy"]
+
+    place = bench.add(name, text.replace("[sink]", 'on_loss = "continue"\n[sink]'))
+    bench.read_rows(place, 8)
+    place.wish_for("stopped")
+    told = bench.state(place, "stopped")
+    assert (told["progress"]["lost_records"], told["progress"]["lost_unknown"]) == (0, 1)
+    assert "goes on at its start (partition: offset 0: 0)" in place.log_file.read_text()
+
+    create_again(bench, source, "newer")  # while it rests, and with fewer than before
+    place.wish_for("running")
+    bench.read_rows(place, 9)
+    place.wish_for("stopped")
+    bench.state(place, "stopped")
+    written = [json.loads(message.value())["value"] for message in bench.read(sink)]
+    assert sorted(written) == sorted(["old"] * 3 + [f"new {n}" for n in range(5)] + ["newer"])
+
+
+LARGE = """
+sql = "SELECT repeat(value, 2000000) AS v FROM events"
+[sources.events]
+topic = "{source}"
+format = "string"
+[sink]
+topic = "{sink}"
+[restart]
+first = "100 ms"
+"""
+
+
+def test_a_row_may_be_as_large_as_its_topic_takes_and_a_larger_one_ends_the_job(bench):
+    source, sink = bench.topic("in"), bench.topic("out", max_message_bytes=3_000_000)
+    bench.write(source, b"a")
+    place = bench.add("large", LARGE.format(source=source, sink=sink))
+    bench.read_rows(place, 1)
+    assert [len(message.value()) for message in bench.read(sink)] == [2_000_008]
+    bench.write(source, b"ab")
+    told = bench.state(place, "failed")
+    assert "a row of 4,000," in told["cause"] and "larger than the sink's topic" in told["cause"]
+    assert "max.message.bytes" in told["remedy"]
+    assert told["restarts"] == 0
 
 
 def test_one_job_does_not_disturb_another(bench):

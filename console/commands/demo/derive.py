@@ -163,7 +163,7 @@ class Derivation:
         view.lag = None if view.state == "finished" else told.get("lag_records", view.lag)
         view.out = self._outputs[view.name].records if view.name in self._outputs else 0
         if view.state == "failed" or (
-            view.state == "restarting" and state.get("attempt", 0) >= _MOST_ATTEMPTS
+            view.state == "failing" and state.get("attempt", 0) >= _MOST_ATTEMPTS
         ):
             raise Failure(f"job {view.name} failed: {view.cause}", state.get("remedy") or "")
         if view.rows_in:

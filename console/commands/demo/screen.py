@@ -23,7 +23,7 @@ _BAR: Final = 16
 _LINES_AROUND_CHART: Final = 15
 _COLOURS: Final = {
     "starting": "yellow", "running": "green", "finished": "bold green", "waiting": "yellow",
-    "restarting": "red", "failed": "red",
+    "failing": "red", "failed": "red",
 }  # fmt: skip
 
 

@@ -12,12 +12,15 @@ from console.model.failure import NEGATIVE, OK
 from console.model.jobs import statuses
 from console.model.link import Link
 from console.show.output import Row, emit, plain, rows_of, say
+from spark_local.board import now_ms
 from spark_local.folder import Folder
 
 _NARROW: Final = (
     "job", "state", "rows_in", "rows_out", "rows_per_s", "lag_records", "lag_s", "late_rows",
-    "dead_letters", "cause",
+    "dead_letters", "lost_records", "restarts", "cause",
 )  # fmt: skip
+_RARE: Final = ("lost_records", "restarts", "cause")
+"""Columns of the table only where some job has something in them."""
 
 
 @click.command("status")
@@ -43,7 +46,7 @@ def command(folder: Folder, link: Link, names: tuple[str, ...], check: bool, out
     if len(names) == 1 and output == "table":
         _one(rows[0])
     else:
-        useful = [name for name in _NARROW if name != "cause" or any(r["cause"] for r in rows)]
+        useful = [name for name in _NARROW if name not in _RARE or any(r[name] for r in rows)]
         emit(rows, output, narrow=useful, name="job")
     for row in rows if output == "table" and len(names) != 1 else ():
         if row["note"] or row["remedy"]:
@@ -57,3 +60,5 @@ def _one(row: Row) -> None:
     rest = [key for key in row if key not in (*first, "since", "updated", "next_attempt")]
     for key in (*first, *(key for key in rest if row[key] is not None)):
         print(f"{key.replace('_', ' ').upper():16}{plain(row[key])}")
+        if key == "state" and isinstance(next_ms := row["next_attempt"], int):
+            print(f"{'NEXT ATTEMPT':16}in {max(0, next_ms - now_ms()) / 1000:.0f} s")
