@@ -24,6 +24,12 @@ Key = tuple[bytes, int]  # topic (name, or id from version 13 on) and partition
 FINAL_EPOCH = -1
 INITIAL_EPOCH = 0
 
+EVICTION_NS: Final = 120_000_000_000
+"""KIP-227: a session that has not been used for so long makes room for any other, and one that is
+older only for a larger one."""
+_REFUSAL_NS: Final = 100_000_000
+"""For so long nobody looks again whether a session could be evicted for one that is no larger."""
+
 UNSETTLED: Final = -1
 """No row has this version."""
 
@@ -48,13 +54,16 @@ class Asked:
 @dataclass(slots=True)
 class Session:
     """`partitions` in the order in which they are served. routing, read_committed, replica: for
-    which their routes and what is settled hold."""
+    which their routes and what is settled hold. created_ns, used_ns: when its client opened it and
+    asked last."""
 
     session_id: int
     by_id: bool
     routing: int
     read_committed: bool
     replica: int
+    created_ns: int
+    used_ns: int
     epoch: int = 1  # the epoch the next request must carry
     partitions: dict[Key, Asked] = field(default_factory=dict)
     names: dict[bytes, str] = field(default_factory=dict)  # of topic ids that were there once
@@ -86,13 +95,16 @@ one; whether only news are told; the partitions)."""
 
 
 class FetchSessions:
-    """At most `slots` sessions; the one unused for longest makes room (its client starts a new
-    one)."""
+    """At most `slots` sessions. Where all are taken, KIP-227 decides which one makes room (its
+    client opens another one); where none does, the newcomer is served without a session. Those of
+    followers count as larger than all others."""
 
     def __init__(self, slots: int, random_id: Callable[[], int]) -> None:
         self._slots = slots
         self._random_id = random_id
-        self._sessions: OrderedDict[int, Session] = OrderedDict()
+        self._sessions: OrderedDict[int, Session] = OrderedDict()  # the one used last at the end
+        self._refused = (False, 0)  # the weight that could evict nothing
+        self._refused_until_ns = 0
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -102,10 +114,7 @@ class FetchSessions:
         if request.session_epoch in (FINAL_EPOCH, INITIAL_EPOCH):
             self._sessions.pop(request.session_id, None)
             if request.session_epoch == FINAL_EPOCH or self._slots == 0:
-                partitions = request.partitions
-                if len(partitions) > 1:
-                    partitions = _once(partitions)
-                return errors.NONE, None, False, list(map(Asked, partitions))
+                return _without_session(request)
             return self._open(host, request, by_id)
         session = self._sessions.get(request.session_id)
         if session is None:
@@ -115,6 +124,7 @@ class FetchSessions:
         if session.by_id != by_id:
             return errors.FETCH_SESSION_TOPIC_ID_ERROR, None, False, []
         self._sessions.move_to_end(session.session_id)
+        session.used_ns = host.now_ns
         session.epoch = session.epoch % 0x7FFFFFFF + 1
         if (
             session.routing != host.routing
@@ -129,16 +139,63 @@ class FetchSessions:
         return errors.NONE, session, True, list(session.partitions.values())
 
     def _open(self, host: Host, request: FetchRequest, by_id: bool) -> Resolved:
-        if len(self._sessions) >= self._slots:
-            self._sessions.popitem(last=False)
+        if len(self._sessions) >= self._slots and not self._evict(host.now_ns, request):
+            return _without_session(request)
         number = self._random_id()
         while number == 0 or number in self._sessions:
             number = self._random_id()
-        session = Session(number, by_id, host.routing, request.read_committed, request.replica_id)
+        session = Session(
+            number,
+            by_id,
+            host.routing,
+            request.read_committed,
+            request.replica_id,
+            host.now_ns,
+            host.now_ns,
+        )
         for partition in request.partitions:
             session.ask(partition)
         self._sessions[number] = session
         return errors.NONE, session, False, list(session.partitions.values())
+
+    def _evict(self, now_ns: int, request: FetchRequest) -> bool:
+        """Make room for the session of a request, if KIP-227 allows that.
+
+        The session that is stale goes first. Else the smallest goes, if the new one is larger: of
+        those of clients for a follower, of those that are old enough for anybody.
+        """
+        oldest = next(iter(self._sessions.values()))
+        weight = (request.replica_id >= 0, len(request.partitions))
+        if now_ns - oldest.used_ns <= EVICTION_NS:
+            if now_ns < self._refused_until_ns and weight <= self._refused:
+                return False
+            oldest = min(
+                (one for one in self._sessions.values() if _may_go(one, now_ns, weight[0])),
+                key=_weight,
+                default=oldest,
+            )
+            if not _may_go(oldest, now_ns, weight[0]) or weight <= _weight(oldest):
+                self._refused, self._refused_until_ns = weight, now_ns + _REFUSAL_NS
+                return False
+        del self._sessions[oldest.session_id]
+        return True
+
+
+def _weight(session: Session) -> tuple[bool, int]:
+    return session.replica >= 0, len(session.partitions)
+
+
+def _may_go(session: Session, now_ns: int, for_follower: bool) -> bool:
+    """True if a larger session may take its place."""
+    old = now_ns - session.created_ns > EVICTION_NS
+    return old or (for_follower and session.replica < 0)
+
+
+def _without_session(request: FetchRequest) -> Resolved:
+    partitions = request.partitions
+    if len(partitions) > 1:
+        partitions = _once(partitions)
+    return errors.NONE, None, False, list(map(Asked, partitions))
 
 
 def _once(partitions: list[FetchPartition]) -> list[FetchPartition]:

@@ -282,20 +282,6 @@ def test_epoch_minus_1_opens_no_session(handler):
     assert host.answer.session_id == 0
 
 
-def test_the_oldest_session_makes_room():
-    numbers = iter(range(1, 50))
-    sessions = FetchSessions(2, lambda: next(numbers))
-    handler = k01_fetch.handler(sessions)
-    host = FakeHost()
-    opened = []
-    for _ in range(3):
-        host.start(handler, 12, fetch((0, 0), session=(0, 0), max_wait=0))
-        opened.append(host.answer.session_id)
-    assert len(sessions) == 2
-    host.start(handler, 12, fetch(session=(opened[0], 1), max_wait=0))
-    assert int(host.answer.error_code) == errors.FETCH_SESSION_ID_NOT_FOUND
-
-
 @pytest.mark.parametrize("version", range(4, 12))
 def test_old_versions_end_with_the_records(handler, version):
     host = FakeHost()
