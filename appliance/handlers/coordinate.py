@@ -5,26 +5,26 @@ request is kept until it is answered: a home that dies is answered for here, wit
 which clients look for their coordinator again.
 
 A long request is cut into parts of few rows (`runtime/cutting.py`), and each part is asked when the
-one before is answered. So it never holds a coordinator or a ring for long. Its connection is not
+one before is answered; a transaction's partitions are one part, for which the coordinator takes
+several turns. So it never holds a coordinator or a ring for long. Its connection is not
 read meanwhile, so requests of one connection keep their order. Few are under way at
 a time: fifty that take turns would all be answered at once, after their clients have given up.
 """
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from functools import partial
+from typing import Any
 
 from appliance.coordinators.runtime import cutting
 from appliance.coordinators.runtime.call import Call
 from appliance.coordinators.runtime.cutting import CutPart
-from appliance.coordinators.runtime.kind import Kind, Part, RowsOf
+from appliance.coordinators.runtime.kind import LONG, Kind, Part, RowsOf
 from appliance.handlers.exchange import Exchange, Handler, Host
 from appliance.ring.messages import Message
 from appliance.wire import error_codes, messages
 from appliance.wire.plain import encode
-
-LONG: Final = 1 << 13
-"""Bytes of a request from which on it is cut."""
+from appliance.wire.plain_sliced import encode_in_slices
 
 
 @dataclass(slots=True)
@@ -75,10 +75,11 @@ class Coordinate:
                 return
         topic = host.image.topics_by_name.get(self._kind.TOPIC.name)
         count = 0 if topic is None else len(topic.partitions)
-        if count and len(body) >= LONG:
-            rows = self._kind.rows(x.handler.key, x.version)
-            if rows is not None:
-                self._begin_long(host, x, body, count, rows)
+        if len(body) >= LONG:
+            cut: list[CutPart] = []
+            steps = self._cut(x, body, count, cut)
+            if steps is not None:
+                self._begin_long(host, x, count, cut, steps)
                 return
         asked = self._kind.parts(x.handler.key, x.version, body, count) if count else [(0, body)]
         if count and x.handler.key == self._kind.LIST:
@@ -97,34 +98,59 @@ class Coordinate:
 
     # Long requests --------------------------------------------------------------------------------
 
-    def _begin_long(self, host: Host, x: Exchange, body: bytes, count: int, rows: RowsOf) -> None:
+    def _cut(
+        self, x: Exchange, body: bytes, count: int, asked: list[CutPart]
+    ) -> Generator[None, None, None] | None:
+        """Steps that add the parts of a request to `asked`; None: it is asked as it came. They
+        raise MalformedRequest."""
+        key, version = x.handler.key, x.version
+        is_whole, rows = self._kind.is_whole(key), self._kind.rows(key, version)
+        if not is_whole and rows is None:
+            return None
+        if not count:
+            return _split(_nowhere(body), asked)
+        if is_whole:
+            return _split(self._kind.cut_whole(version, body, count), asked)
+        assert rows is not None
         only = None
         if rows.name is None:
-            ((partition, _),) = self._kind.parts(x.handler.key, x.version, body, count)
+            ((partition, _),) = self._kind.parts(key, version, body, count)
             only = partition, body
-        asked: list[CutPart] = []
+        return _cut(x, body, count, rows, only, asked)
 
+    def _begin_long(
+        self,
+        host: Host,
+        x: Exchange,
+        count: int,
+        asked: list[CutPart],
+        steps: Generator[None, None, None],
+    ) -> None:
         def ask_first() -> None:
             x.state = Coordinated(count, asked, [[] for _ in asked], cut=asked)
             host.pause(x)
             self._ask_next(host, x, 0)
 
-        host.work_in_line(x, _cut(x, body, count, rows, only, asked), ask_first)
+        host.work_in_line(x, steps, ask_first)
 
     def _ask_next(self, host: Host, x: Exchange, index: int) -> None:
-        """Ask this part and, where it is answered at once, those behind it."""
+        """Ask this part; one that nobody serves is answered in steps, then those behind it."""
         state: Coordinated = x.state
         assert state.cut is not None
-        while index < len(state.cut):
+        if index < len(state.cut):
             part = state.cut[index]
             route = host.route(self._topic, part.partition, by_id=False)
             if route is not None:
                 host.coordinate(x, index, route, part.body)
                 return
-            state.answers[index] = [self._unserved(host, x, state, index)]
-            index += 1
+            self._refuse_part(host, x, index)
+            return
         host.unpause(x)
         self._finish(host, x)
+
+    def _refuse_part(self, host: Host, x: Exchange, index: int) -> None:
+        steps = self._unserved_in_slices(host, x, index)
+        host.work(x, steps, partial(self._ask_next, host, x, index + 1))
 
     def complete(
         self, host: Host, x: Exchange, index: int, message: Message | None, payload: bytes
@@ -133,6 +159,10 @@ class Coordinate:
         state: Coordinated = x.state
         if state.created:
             self.begin(host, x, state.asked[0][1], state.created)
+        elif message is None and state.cut is not None:
+            state.answers[index].clear()
+            self._refuse_part(host, x, index)
+            return
         elif message is None:
             state.answers[index] = [self._unserved(host, x, state, index)]
         elif message.flags == 1:
@@ -160,6 +190,21 @@ class Coordinate:
             host.failed(x, code)
         return encode(key, version, values)
 
+    def _unserved_in_slices(
+        self, host: Host, x: Exchange, index: int
+    ) -> Generator[None, None, None]:
+        state: Coordinated = x.state
+        key, version = x.handler.key, x.version
+        partition, body, *_ = state.asked[index]
+        request = yield from messages.decode_in_slices(key, version, body)
+        call = Call(key, version, 0, x.rights)
+        values = self._kind.unserved(call, request, partition, state.count)
+        yield
+        for code in (yield from error_codes.told_in_slices(key, version, values)):
+            host.failed(x, code)
+        answer = yield from encode_in_slices(key, version, values)
+        state.answers[index] = [answer]
+
     def _finish(self, host: Host, x: Exchange) -> None:
         state: Coordinated = x.state
         if len(state.answers) == 1:
@@ -181,6 +226,18 @@ def _cut(
     """Steps that cut a request, and add its parts to `asked`. Raises MalformedRequest."""
     request = yield from messages.decode_in_slices(x.handler.key, x.version, body)
     asked += yield from cutting.cut(rows, request, count, only)
+
+
+def _nowhere(body: bytes) -> Generator[None, None, list[Part]]:
+    yield
+    return [(0, body)]
+
+
+def _split(
+    parts: Generator[None, None, list[Part]], asked: list[CutPart]
+) -> Generator[None, None, None]:
+    found = yield from parts
+    asked += [CutPart(*one) for one in found]
 
 
 def handler(

@@ -6,13 +6,15 @@ one are walked, so looking costs far less than encoding. Callers: whoever encode
 plain values, to count its errors.
 """
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from functools import cache
 from typing import Any, Final, NamedTuple
 
 from appliance.wire.fields import Layout
 from appliance.wire.messages import layout_of, response_type
 
+SLICE: Final = 256
+"""Rows between two stops."""
 _FIELDS: Final = ("error_code", "partition_error_code")
 
 
@@ -30,6 +32,34 @@ def told(api_key: int, version: int, values: Mapping[str, Any]) -> list[int]:
     codes: list[int] = []
     _collect(_plan(api_key, version), values, codes)
     return codes
+
+
+def told_in_slices(
+    api_key: int, version: int, values: Mapping[str, Any]
+) -> Generator[None, None, list[int]]:
+    """Yields after every SLICE rows and returns the list that `told` returns."""
+    codes: list[int] = []
+    yield from _collect_in_slices(_plan(api_key, version), values, codes, [0])
+    return codes
+
+
+def _collect_in_slices(
+    plan: _Plan, values: Mapping[str, Any], codes: list[int], count: list[int]
+) -> Generator[None, None, None]:
+    if plan.field and (code := values.get(plan.field)):
+        codes.append(int(code))
+    for name, array, nested in plan.below:
+        found = values.get(name)
+        if not found:
+            continue
+        for one in found if array else (found,):
+            if nested.below:
+                yield from _collect_in_slices(nested, one, codes, count)
+            else:
+                _collect(nested, one, codes)
+            count[0] += 1
+            if count[0] % SLICE == 0:
+                yield
 
 
 def _collect(plan: _Plan, values: Mapping[str, Any], codes: list[int]) -> None:

@@ -28,6 +28,7 @@ APIS = {
     "DescribeGroups": 15,
     "DeleteRecords": 21,
     "OffsetForLeaderEpoch": 23,
+    "AddPartitionsToTxn": 24,
     "WriteTxnMarkers": 27,
     "TxnOffsetCommit": 28,
     "AlterReplicaLogDirs": 34,

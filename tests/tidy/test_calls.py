@@ -19,10 +19,10 @@ MOST = {  # netproc in, I/O, netproc out
     "fetch via the home": (32, 22, 37),
     "fetch by cursor": (49, 0, 0),
     "OffsetCommit of one group": (34, 122, 20),
-    "OffsetFetch": (48, 70, 20),
+    "OffsetFetch": (48, 72, 20),
     "Metadata of one topic": (121, 0, 0),
     "ApiVersions": (32, 0, 0),
-    "a transaction of one record": (100, 554, 63),
+    "a transaction of one record": (100, 559, 63),
 }
 TRIES = 3  # a background sync in every sample of one request, and it costs a few calls more
 

@@ -24,8 +24,9 @@ class Call:
     """The circumstances of a request.
 
     api_key, version: of the request. token: chosen by the shell, handed back with the answer.
-    rights: of who asks. standing: of a request that writes within a transaction: NONE when it may,
-    else UNVERIFIED or the error code with which it may not.
+    rights: of who asks. standing: of one that writes within a transaction: NONE when it may, else
+    UNVERIFIED or the error code with which it may not. prepared: what `Shard.PREPARE` made of a
+    long request before, None of a short one.
     """
 
     api_key: int
@@ -33,6 +34,7 @@ class Call:
     token: int
     rights: Rights
     standing: int = UNVERIFIED
+    prepared: Any = None
 
     @property
     def client_id(self) -> str:

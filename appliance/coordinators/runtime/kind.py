@@ -5,7 +5,7 @@ FindCoordinator and the I/O process (which topic, which requests, which shard).
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -17,6 +17,8 @@ from appliance.coordinators.runtime.shard import Shard, Values
 from appliance.metadata.image import MetadataImage
 
 _LARGEST: Final = (1 << 31) - 1
+LONG: Final = 1 << 13
+"""Bytes of a request from which on it is decided in parts, or over several turns."""
 
 Part = tuple[int, bytes]
 """A partition, and the encoded body of what it is asked."""
@@ -86,6 +88,16 @@ class Kind(ABC):
     def rows(self, key: int, version: int) -> RowsOf | None:
         """Where a request has rows that may be decided in parts; None: it is decided as a whole."""
         return None
+
+    def is_whole(self, key: int) -> bool:
+        """True if a long request is prepared over several turns and then decided as a whole."""
+        return False
+
+    def cut_whole(
+        self, version: int, body: bytes, partitions: int
+    ) -> Generator[None, None, list[Part]]:
+        """Steps that give the `parts` of such a request. Raises MalformedRequest."""
+        raise AssertionError("no request is decided as a whole")
 
     @abstractmethod
     def parts(self, key: int, version: int, body: bytes, partitions: int) -> list[Part]:

@@ -28,7 +28,7 @@ deadlines are volatile and change directly.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any, ClassVar, Final, Generic
 
 from appliance.base import errors
@@ -48,6 +48,8 @@ RESIGNED: Final = "resigned"
 Values = Mapping[str, Any]
 """The plain values of an answer."""
 Handlers = Mapping[int, Callable[[Turn[Any], Call, Any], None]]
+Prepare = Callable[[Any, Call, Any], Generator[None, None, Any]]
+"""(state, call, request) → steps, and what the decision finds in `Call.prepared`."""
 Refusals = Mapping[int, Callable[[Turn[Any], Call, Any, int], Values]]
 Apply = Mapping[type, Callable[[Any, Any, Any], None]]
 Hold = Mapping[type, Callable[[Any, int, Any, Any], None]]
@@ -66,6 +68,9 @@ class Shard(ABC, Generic[S]):
 
     HANDLERS: ClassVar[Handlers]
     REFUSALS: ClassVar[Refusals]
+    PREPARE: ClassVar[Mapping[int, Prepare]] = {}
+    """Of APIs whose long requests are decided as a whole: what can be done over several turns
+    before that, and changes nothing."""
     RECORDS: ClassVar[RecordTypes]
     APPLY: ClassVar[Apply]
     HOLD: ClassVar[Hold] = {}

@@ -1,6 +1,6 @@
 """The declaration of the coordinator of transactions."""
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import Any, ClassVar, Final
 
 from appliance.base import errors
@@ -53,6 +53,14 @@ class TransactionsKind(Kind):
 
     def rows(self, key: int, version: int) -> RowsOf | None:
         return routing.rows(key, version)
+
+    def is_whole(self, key: int) -> bool:
+        return key in TransactionShard.PREPARE
+
+    def cut_whole(
+        self, version: int, body: bytes, partitions: int
+    ) -> Generator[None, None, list[Part]]:
+        return routing.cut_adding(version, body, partitions)
 
     def parts(self, key: int, version: int, body: bytes, partitions: int) -> list[Part]:
         return routing.parts(key, version, body, partitions)

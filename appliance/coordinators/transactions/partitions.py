@@ -6,7 +6,8 @@ one. 5: they may be added that way (KIP-890). AddOffsetsToTxn, versions 0 to 4: 
 partition of `__consumer_offsets` is added.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from appliance.authorization.needs import WRITE_TOPIC
@@ -14,10 +15,13 @@ from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.base.ids import INTERNAL_TOPICS, OFFSETS_TOPIC
 from appliance.coordinators.runtime.call import Call
+from appliance.coordinators.runtime.cutting import ROWS
 from appliance.coordinators.runtime.ending import Opening, Partition
 from appliance.coordinators.runtime.kind import partition_of
+from appliance.coordinators.runtime.rows import rows
 from appliance.coordinators.transactions.answers import answered, code_for
-from appliance.coordinators.transactions.state import Turn, move
+from appliance.coordinators.transactions.record_bytes import EncodedPartitions, topic_bytes
+from appliance.coordinators.transactions.state import TransactionsState, Turn, move
 from appliance.coordinators.transactions.states import ONGOING, PREPARED
 from appliance.coordinators.transactions.transaction import EPOCH_RISES, LAST_EPOCH
 
@@ -32,11 +36,24 @@ class Asked(NamedTuple):
     producer_id: int
     producer_epoch: int
     verify_only: bool
-    topics: Iterable[Any]
+    topics: Sequence[Any]
 
-    @property
-    def partitions(self) -> list[Partition]:
-        return [(topic.name, index) for topic in self.topics for index in topic.partitions]
+
+class LookedAt(NamedTuple):
+    """The partitions of one transaction of a request. wrong: those that may not be added, and why.
+    over: those that the transaction had, where `more` is encoded: what it has not yet."""
+
+    partitions: frozenset[Partition]
+    wrong: dict[Partition, int]
+    over: frozenset[Partition] = frozenset()
+    more: EncodedPartitions | None = None
+
+
+class PartitionCodes(NamedTuple):
+    """An answer's code for every partition but some."""
+
+    most: int
+    some: Mapping[Partition, int] = {}
 
 
 def asked(call: Call, request: Any) -> list[Asked]:
@@ -63,44 +80,113 @@ def asked(call: Call, request: Any) -> list[Asked]:
     ]
 
 
+def look_at_all(
+    state: TransactionsState, call: Call, request: Any
+) -> Generator[None, None, list[LookedAt | None]]:
+    """Steps that look at the partitions of each transaction, None: another coordinator does."""
+    found: list[LookedAt | None] = []
+    for one in asked(call, request):
+        looked = None
+        if one.transactional_id and state.owns(one.transactional_id):
+            looked = yield from _look_in_slices(state, call, one)
+            if not looked.wrong and not one.verify_only:
+                looked = yield from _encode_in_slices(state, one, looked)
+        found.append(looked)
+        yield
+    return found
+
+
+def _look_in_slices(
+    state: TransactionsState, call: Call, one: Asked
+) -> Generator[None, None, LookedAt]:
+    wrong: dict[Partition, int] = {}
+    partitions: list[Partition] = []
+    count = 0
+    for topic in one.topics:
+        for at in range(0, len(topic.partitions), ROWS):
+            indexes = topic.partitions[at : at + ROWS]
+            _look_at_some(state, call, topic.name, indexes, partitions, wrong)
+            count += 1 + len(indexes)
+            if count >= ROWS:
+                count = 0
+                yield
+    return LookedAt(frozenset(partitions), wrong)
+
+
+def _look_at_some(
+    state: TransactionsState,
+    call: Call,
+    topic: str,
+    indexes: Sequence[int],
+    partitions: list[Partition],
+    wrong: dict[Partition, int],
+) -> None:
+    """Adds these partitions to `partitions`, those that may not be added also to `wrong`."""
+    code = _refused(call, topic)
+    for index in indexes:
+        partition = topic, index
+        partitions.append(partition)
+        if code or state.image.partition(topic, index) is None:
+            wrong[partition] = code or errors.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _encode_in_slices(
+    state: TransactionsState, one: Asked, looked: LookedAt
+) -> Generator[None, None, LookedAt]:
+    known = state.known.get(one.transactional_id)
+    over = frozenset() if known is None else known.transaction.partitions
+    fresh = set(looked.partitions - over)
+    more, topics, body, count = frozenset(fresh), 0, [], 0
+    for topic in one.topics:
+        for at in range(0, len(topic.partitions), ROWS):
+            indexes = {i for i in topic.partitions[at : at + ROWS] if (topic.name, i) in fresh}
+            fresh.difference_update((topic.name, index) for index in indexes)
+            if indexes:
+                topics += 1
+                body.append(topic_bytes(topic.name, indexes))
+            count += 1 + len(indexes)
+            if count >= ROWS:
+                count = 0
+                yield
+    return looked._replace(over=over, more=EncodedPartitions(more, topics, b"".join(body)))
+
+
+def _refused(call: Call, topic: str) -> int:
+    if call.version >= OF_BROKERS:  # brokers have asked that themselves
+        return errors.NONE
+    if topic in INTERNAL_TOPICS:
+        return errors.TOPIC_AUTHORIZATION_FAILED
+    return call.rights.refusal(WRITE_TOPIC, topic)
+
+
 def add_partitions(turn: Turn, call: Call, request: Any) -> None:
-    """AddPartitionsToTxn."""
-    every = [
-        (one, _codes(turn, call, one))
-        for one in asked(call, request)
+    """AddPartitionsToTxn: each of its transactions as a whole."""
+    every = asked(call, request)
+    looked = call.prepared or [None] * len(every)
+    told = [
+        (one, _codes(turn, call, one, known))
+        for one, known in zip(every, looked, strict=True)
         if turn.state.owns(one.transactional_id)
     ]
-    turn.answer(call, _told(call, every))
+    turn.answer(call, _told(call, told))
 
 
 def partitions_refused(turn: Turn, call: Call, request: Any, code: int) -> dict[str, Any]:
     """Every partition says why nothing was added."""
-    code = code_for(code, call, 2)
+    codes = PartitionCodes(code_for(code, call, 2))
     told = [
-        (one, dict.fromkeys(one.partitions, code))
+        (one, codes)
         for one in asked(call, request)
         if turn.state.owns(one.transactional_id) or call.version < OF_BROKERS
     ]
     return _told(call, told)
 
 
-def _told(call: Call, every: list[tuple[Asked, dict[Partition, int]]]) -> dict[str, Any]:
+def _told(call: Call, every: list[tuple[Asked, PartitionCodes]]) -> dict[str, Any]:
     results = [
         {
             "transactional_id": one.transactional_id,
-            "topic_results": [
-                {
-                    "name": topic.name,
-                    "results_by_partition": [
-                        {
-                            "partition_index": index,
-                            "partition_error_code": codes[topic.name, index],
-                        }
-                        for index in topic.partitions
-                    ],
-                }
-                for topic in one.topics
-            ],
+            "topic_results": rows(one.topics, partial(_topic_told, codes)),
         }
         for one, codes in every
     ]
@@ -110,53 +196,58 @@ def _told(call: Call, every: list[tuple[Asked, dict[Partition, int]]]) -> dict[s
     return values
 
 
-def _codes(turn: Turn, call: Call, one: Asked) -> dict[Partition, int]:
+def _topic_told(codes: PartitionCodes, topic: Any) -> dict[str, Any]:
+    most, some, name = codes.most, codes.some, topic.name
+
+    def partition_row(index: int) -> dict[str, int]:
+        code = some.get((name, index), most)
+        return {"partition_index": index, "partition_error_code": code}
+
+    return {"name": name, "results_by_partition": rows(topic.partitions, partition_row)}
+
+
+def _codes(turn: Turn, call: Call, one: Asked, looked: LookedAt | None) -> PartitionCodes:
     """The error code of each partition. When one may not be added none is."""
-    partitions = one.partitions
     if not one.transactional_id:
-        return dict.fromkeys(partitions, errors.INVALID_REQUEST)
-    wrong = {
-        partition: code
-        for partition in partitions
-        if (code := _wrong(turn, call, partition)) != errors.NONE
-    }
-    if wrong:
-        return dict.fromkeys(partitions, errors.OPERATION_NOT_ATTEMPTED) | wrong
+        return PartitionCodes(errors.INVALID_REQUEST)
+    if looked is None:
+        wrong: dict[Partition, int] = {}
+        partitions: list[Partition] = []
+        for topic in one.topics:
+            _look_at_some(turn.state, call, topic.name, topic.partitions, partitions, wrong)
+        looked = LookedAt(frozenset(partitions), wrong)
+    if looked.wrong:
+        return PartitionCodes(errors.OPERATION_NOT_ATTEMPTED, looked.wrong)
     try:
         if one.verify_only:
-            return _verified(turn, one)
+            return _verified(turn, one, looked.partitions)
         version = 0 if call.version < OF_BROKERS else EPOCH_RISES
-        add(turn, one, frozenset(partitions), version)
+        add(turn, one, looked.partitions, version, looked)
     except PeerError as refused:
-        return dict.fromkeys(partitions, code_for(refused.code, call, 2))
-    return dict.fromkeys(partitions, errors.NONE)
+        return PartitionCodes(code_for(refused.code, call, 2))
+    return PartitionCodes(errors.NONE)
 
 
-def _wrong(turn: Turn, call: Call, partition: Partition) -> int:
-    if call.version < OF_BROKERS:  # brokers have asked that themselves
-        if partition[0] in INTERNAL_TOPICS:
-            return errors.TOPIC_AUTHORIZATION_FAILED
-        if code := call.rights.refusal(WRITE_TOPIC, partition[0]):
-            return code
-    there = turn.state.image.partition(*partition) is not None
-    return errors.NONE if there else errors.UNKNOWN_TOPIC_OR_PARTITION
-
-
-def add(turn: Turn, one: Any, partitions: frozenset[Partition], version: int) -> None:
+def add(
+    turn: Turn, one: Any, partitions: frozenset[Partition], version: int, looked: LookedAt | None
+) -> None:
     """Partitions belong to the transaction of a producer from now on; the first begins it. one: who
-    says which id, producer and epoch. version: transaction.version of the client. Raises
-    PeerError."""
+    says which id, producer and epoch. version: transaction.version of the client. looked: where
+    the request was long. Raises PeerError."""
     known = turn.state.of(one.transactional_id, one.producer_id)
     found = known.transaction
     _check_epoch(found.epoch, one.producer_epoch)
     if found.state == ONGOING and partitions <= found.partitions:
         return
+    more = None if looked is None else looked.more
+    if looked is not None and more is not None and looked.over != found.partitions:
+        raise PeerError(errors.CONCURRENT_TRANSACTIONS, "it has changed meanwhile")
     to = found.with_partitions(partitions, version, turn.wall_ms)
-    move(turn, known.transactional_id, to)
+    move(turn, known.transactional_id, to, more)
     turn.state.openings.append(Opening(to.producer_id, to.epoch, partitions))
 
 
-def _verified(turn: Turn, one: Asked) -> dict[Partition, int]:
+def _verified(turn: Turn, one: Asked, partitions: frozenset[Partition]) -> PartitionCodes:
     """Checks that each partition belongs to the open transaction. The producer id and epoch are
     checked before pending markers, so a fenced producer does not retry.
     """
@@ -165,10 +256,8 @@ def _verified(turn: Turn, one: Asked) -> dict[Partition, int]:
     _check_epoch(found.epoch, one.producer_epoch)
     if found.state in PREPARED:
         raise PeerError(errors.CONCURRENT_TRANSACTIONS, "its markers are pending")
-    return {
-        partition: errors.NONE if partition in found.partitions else errors.TRANSACTION_ABORTABLE
-        for partition in one.partitions
-    }
+    missing = partitions - found.partitions
+    return PartitionCodes(errors.NONE, dict.fromkeys(missing, errors.TRANSACTION_ABORTABLE))
 
 
 def _check_epoch(present: int, asked_for: int) -> None:
@@ -185,7 +274,7 @@ def add_offsets(turn: Turn, call: Call, request: Any) -> None:
     if topic is None:
         raise PeerError(errors.COORDINATOR_NOT_AVAILABLE, f"{OFFSETS_TOPIC} is being created")
     index = partition_of(request.group_id, len(topic.partitions))
-    add(turn, request, frozenset(((OFFSETS_TOPIC, index),)), 0)
+    add(turn, request, frozenset(((OFFSETS_TOPIC, index),)), 0, None)
     turn.answer(call, answered(errors.NONE))
 
 

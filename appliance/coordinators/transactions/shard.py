@@ -7,7 +7,7 @@ in it. When all records of that turn are committed, and no sooner, their markers
 again when it is activated: a marker that comes twice changes nothing.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Final
 
 from appliance.authorization.needs import READ_GROUP, WRITE_TRANSACTION
@@ -16,7 +16,7 @@ from appliance.base.level import LevelTime
 from appliance.coordinators.runtime.call import Call, Outcome, told
 from appliance.coordinators.runtime.ending import Ending, Opening, Partition
 from appliance.coordinators.runtime.records import RecordTypes, fits
-from appliance.coordinators.runtime.shard import Apply, Handlers, Refusals, Shard, Values
+from appliance.coordinators.runtime.shard import Apply, Handlers, Prepare, Refusals, Shard, Values
 from appliance.coordinators.transactions import ending, listing, partitions, producer, replay
 from appliance.coordinators.transactions.records import RECORDS
 from appliance.coordinators.transactions.settings import Settings
@@ -49,6 +49,7 @@ class TransactionShard(Shard[TransactionsState]):
         65: listing.describe,
         66: listing.list_all,
     }
+    PREPARE: ClassVar[Mapping[int, Prepare]] = {_ADD_PARTITIONS: partitions.look_at_all}
     REFUSALS: ClassVar[Refusals] = {
         22: producer.init_refused,
         24: partitions.partitions_refused,

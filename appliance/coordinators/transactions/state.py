@@ -16,7 +16,14 @@ from appliance.coordinators.runtime import turn as runtime
 from appliance.coordinators.runtime.call import NEVER, told
 from appliance.coordinators.runtime.ending import Ending, Opening, Partition
 from appliance.coordinators.runtime.kind import partition_of
-from appliance.coordinators.transactions.record_bytes import key_bytes, value_bytes
+from appliance.coordinators.transactions.record_bytes import (
+    FEW,
+    NOBODY,
+    EncodedPartitions,
+    key_bytes,
+    members,
+    value_bytes,
+)
 from appliance.coordinators.transactions.records import TransactionLogKey
 from appliance.coordinators.transactions.settings import Settings
 from appliance.coordinators.transactions.states import ONGOING, PREPARED, RESTING
@@ -35,13 +42,14 @@ _DOUBT_MS: Final = 60_000
 class Known(runtime.Timed):
     """One transactional id. last_epoch: what its producer had before its present one, so that the
     same InitProducerId again gets the same answer (KIP-360), or -1. ending: number of the one under
-    way, and unmarked: its partitions that have no marker yet."""
+    way, and unmarked: its partitions that have no marker yet. members: of its last record."""
 
     __slots__ = (
         "_begun",
         "_due",
         "ending",
         "last_epoch",
+        "members",
         "transaction",
         "transactional_id",
         "unmarked",
@@ -58,6 +66,7 @@ class Known(runtime.Timed):
         self.transaction = transaction
         self.last_epoch = NO_EPOCH
         self.ending = 0
+        self.members = NOBODY
         self.unmarked: set[Partition] = set()
         self._begun = (-1, NEVER)  # as the log says, and when that transaction is aborted
         self._due = due
@@ -165,10 +174,16 @@ Turn: TypeAlias = runtime.Turn[TransactionsState]
 """A turn of a transaction coordinator."""
 
 
-def move(turn: Turn, transactional_id: str, to: Transaction) -> Known:
-    """Take a step: into the log, and into what is known."""
+def move(
+    turn: Turn, transactional_id: str, to: Transaction, more: EncodedPartitions | None = None
+) -> Known:
+    """Take a step: into the log, and into what is known. more: what it adds, where that is long."""
     key = TransactionLogKey(transactional_id=transactional_id)
-    turn.write_encoded(key, to, key_bytes(transactional_id), value_bytes(to))
+    encoded = NOBODY
+    if len(to.partitions) > FEW:
+        encoded = members(turn.state.known[transactional_id].members, to, more)
+    turn.write_encoded(key, to, key_bytes(transactional_id), value_bytes(to, encoded))
     known = turn.state.known[transactional_id]
+    known.members = encoded
     turn.wake(known, known.deadline_ms(turn))
     return known

@@ -29,12 +29,13 @@ from appliance.ioproc.asker import Asker
 from appliance.ioproc.coordinating.endings import Endings
 from appliance.ioproc.coordinating.led import Led
 from appliance.ioproc.coordinating.loading import Loaded, Loading, Loads
+from appliance.ioproc.coordinating.long_work import LongWork
 from appliance.ioproc.coordinating.requests import Asked, Requests
 from appliance.ioproc.failing import Failures
 from appliance.ioproc.partition import Partition
 from appliance.metadata.image import MetadataImage
 from appliance.ring.counters import ErrorCounts
-from appliance.ring.messages import NO_GUARD, TRUSTED_GUARD, UNVERIFIED, Message
+from appliance.ring.messages import UNVERIFIED, Message
 from appliance.ring.ring import RingWriter
 from appliance.shell.answers import Answers
 from appliance.shell.log import ERROR, INFO, NOTICE
@@ -43,7 +44,8 @@ from appliance.wire import error_codes
 from appliance.wire.plain import encode
 
 AT_ONCE: Final = 0
-NO_SEQUENCE: Final = -1
+MOST_OPENED: Final = 256
+"""Partitions that a request adds whose homes are told of that."""
 SLICE_NS: Final = 1_500_000
 """How long loading may take of one turn, for each kind of coordinator."""
 
@@ -88,7 +90,8 @@ class CoordinatorHost:
         self._events = events
         self._endings = endings
         self._answers = {index: Answers(writer) for index, writer in writers.items()}
-        self._requests = Requests(callers)
+        self._requests = Requests(callers, kind.is_whole)
+        self._long = LongWork(clock, self._requests, counts, self._put, self._tell_bug)
         self._led: dict[int, Led] = {}
         self._touched: dict[Led, None] = {}
         self._unsent: dict[Led, None] = {}
@@ -107,10 +110,16 @@ class CoordinatorHost:
             self._answers[asker.index].put(message.token, errors.INVALID_REQUEST, b"")
             self.waiting = True
             return
-        if asked is None:
-            return
+        if asked is not None and asked.body is None:
+            self._decide_on(asker, message.handle, asked, now_ms)
+        elif asked is not None:
+            decide = partial(self._decide_on, asker, message.handle)
+            self._long.decide(asked, self._led.get(message.handle), decide)
+            self.due_ms = AT_ONCE
+
+    def _decide_on(self, asker: Asker, handle: int, asked: Asked, now_ms: int) -> None:
         call, request = asked.call, asked.request
-        led = self._led.get(message.handle)
+        led = self._led.get(handle)
         if led is None or (self._isolated and self._appends.deserts(led.partition)):
             self._send(call.token, self._kind.unserved(call, request, 0, 1))
             return
@@ -126,11 +135,12 @@ class CoordinatorHost:
             level_ms = now_ms - self._time.ahead_ms
             outcome = led.shard.handle(call, request, level_ms)
             if outcome.unverified:
-                standing, guard = self._standing(led, asked, now_ms)
+                adds = call.version >= self._kind.ADDING[call.api_key]
+                standing, guard = led.standing(request, asked.guard, now_ms, adds=adds)
                 if guard:
                     del self._requests.asked[call.token]
                     code = errors.INVALID_TXN_STATE
-                    asker.out.append((UNVERIFIED, code + 1, message.handle, message.token, guard))
+                    asker.out.append((UNVERIFIED, code + 1, handle, asked.token, guard))
                     return
                 outcome = led.shard.handle(replace(call, standing=standing), request, level_ms)
         except Exception:
@@ -143,19 +153,6 @@ class CoordinatorHost:
             for token, values in outcome.responses:  # a refusal, which waits for nothing
                 self._send(token, values)
 
-    def _standing(self, led: Led, asked: Asked, now_ms: int) -> tuple[int, int]:
-        """(error code, guard or NO_GUARD) of a request that writes within a transaction."""
-        call, request, states = asked.call, asked.request, led.partition.log.producers
-        producer_id, epoch = request.producer_id, request.producer_epoch
-        known = states.producers.get(producer_id)
-        if known is not None and epoch < known.epoch:
-            return errors.INVALID_PRODUCER_EPOCH, NO_GUARD
-        if asked.guard == TRUSTED_GUARD:
-            return errors.NONE, NO_GUARD
-        adds = call.version >= self._kind.ADDING[call.api_key]
-        guard = states.guard(producer_id, epoch, NO_SEQUENCE, asked.guard, now_ms, adds=adds)
-        return errors.NONE, guard
-
     def _decide(self, led: Led, now_ms: int, decision: Callable[[], Outcome]) -> None:
         """Runs a decision that a shard makes on its own."""
         try:
@@ -167,11 +164,11 @@ class CoordinatorHost:
 
     def _bug(self, led: Led) -> None:
         """A decision failed. Half of it may have been applied: what is in the log counts."""
-        self._tell_bug(led)
+        self._tell_bug(str(led.partition))
         self._restart(led)
 
-    def _tell_bug(self, led: Led) -> None:
-        where, why = str(led.partition), traceback.format_exc(limit=-4)
+    def _tell_bug(self, where: str) -> None:
+        why = traceback.format_exc(limit=-4)
         self._events.event_seldom(ERROR, "bug", partition=where, cause=why)
 
     def _carry_out(self, led: Led, outcome: Outcome, now_ms: int) -> None:
@@ -225,7 +222,7 @@ class CoordinatorHost:
     def _begin_anew(self, led: Led) -> None:
         """An exception may have lost what was about to be said: who waits asks again, and the shard
         begins from the log."""
-        self._tell_bug(led)
+        self._tell_bug(str(led.partition))
         partition = led.partition
         self._resign(partition)
         if partition.broken is None and partition.progress.leads:
@@ -275,6 +272,8 @@ class CoordinatorHost:
         shard, endings = led.shard, self._endings
         for openings, decided in led.due_decisions():
             for opening in openings:
+                if len(opening.partitions) > MOST_OPENED:
+                    continue  # those homes ask, too
                 for where in opening.partitions:
                     handle = endings.handle(where)
                     if handle is not None:
@@ -303,6 +302,10 @@ class CoordinatorHost:
         if asked is None:
             return  # its netproc died
         key, version = asked.call.api_key, asked.call.version
+        if asked.body is not None:
+            self._long.answer(asked, values)
+            self.due_ms = AT_ONCE
+            return
         try:
             body = encode(key, version, values)
         except Exception:
@@ -324,7 +327,8 @@ class CoordinatorHost:
     # Time, topics, metadata -----------------------------------------------------------------------
 
     def turn(self, now_ms: int) -> None:
-        """Load, and do what is due."""
+        """Load, go on with long requests, and do what is due."""
+        self._long.run_turn()
         if self._loading.queue:
             for loaded in self._loading.go_on(SLICE_NS):
                 try:
@@ -335,7 +339,7 @@ class CoordinatorHost:
         for led in list(self._led.values()):
             if led.shard.phase == ACTIVE and led.shard.next_deadline_ms <= level_ms:
                 self._decide(led, now_ms, partial(led.shard.tick, level_ms))
-        if self._loading.queue and not self._loading.pause_ms:
+        if self._long.queue or (self._loading.queue and not self._loading.pause_ms):
             self.due_ms = AT_ONCE
         else:
             deadlines = (led.shard.next_deadline_ms for led in self._led.values())

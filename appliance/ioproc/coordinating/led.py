@@ -7,16 +7,19 @@ turn is committed. Called by `host`.
 """
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from appliance.coordinators.runtime.call import Producer
+from appliance.base import errors
+from appliance.coordinators.runtime.call import Call, Producer
 from appliance.coordinators.runtime.ending import Ending, Opening
 from appliance.coordinators.runtime.shard import ACTIVE, Shard
 from appliance.ioproc.partition import Partition
+from appliance.ring.messages import NO_GUARD, TRUSTED_GUARD
 from appliance.wire.own_batch import NOBODY, build
 
 Responses = list[tuple[int, Mapping[str, Any]]]
+_NO_SEQUENCE: Final = -1
 _RECORD_OVERHEAD: Final = 32  # bytes of a record beside key and value, at most
 
 
@@ -65,6 +68,27 @@ class Led:
         self.lost = False
         self.deleted: list[tuple[str, bytes]] = []
         self.now_ms = 0
+
+    def prepare(self, call: Call, request: Any) -> Generator[None, None, Any]:
+        """Steps that give what the decision on a long request finds prepared; None before the shard
+        serves."""
+        shard = self.shard
+        if shard.phase != ACTIVE:
+            return None
+        return (yield from shard.PREPARE[call.api_key](shard.state, call, request))
+
+    def standing(self, request: Any, given: int, now_ms: int, *, adds: bool) -> tuple[int, int]:
+        """(error code, guard or NO_GUARD) of a request that writes within a transaction. given: the
+        guard that it came with. adds: it may add its partition."""
+        states = self.partition.log.producers
+        producer_id, epoch = request.producer_id, request.producer_epoch
+        known = states.producers.get(producer_id)
+        if known is not None and epoch < known.epoch:
+            return errors.INVALID_PRODUCER_EPOCH, NO_GUARD
+        if given == TRUSTED_GUARD:
+            return errors.NONE, NO_GUARD
+        guard = states.guard(producer_id, epoch, _NO_SEQUENCE, given, now_ms, adds=adds)
+        return errors.NONE, guard
 
     def take_batches(self) -> list[bytearray]:
         """The records of this turn as batches, each within max.message.bytes if its records are."""

@@ -5,10 +5,12 @@ Invariant: what a dead netproc asked is forgotten, so its successor is answered 
 not ask. Called by `host`.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from appliance.authorization.rights import Callers
 from appliance.coordinators.runtime.call import UNVERIFIED, Call
+from appliance.coordinators.runtime.kind import LONG
 from appliance.ring.messages import GUARD, NO_GUARD, Message
 from appliance.wire.messages import decode_request
 
@@ -17,27 +19,31 @@ _PEER_BITS = 64
 
 class Asked(NamedTuple):
     """A request that is not answered yet. token: of the netproc; call.token is ours. guard: what
-    it was given for its transaction."""
+    it was given for its transaction. body: of a long request, None
+    of a short one, which is decoded at once."""
 
     peer: int
     token: int
     call: Call
     request: Any
     guard: int
+    body: bytes | None = None
 
 
 class Requests:
-    """asked: by our own token. callers: what those who ask may do."""
+    """asked: by our own token. callers: what those who ask may do. is_whole: of the kind."""
 
-    def __init__(self, callers: Callers) -> None:
+    def __init__(self, callers: Callers, is_whole: Callable[[int], bool]) -> None:
         self._callers = callers
+        self._is_whole = is_whole
         self._known = callers.known
         self.asked: dict[int, Asked] = {}
         self._parts: dict[int, tuple[int, list[bytes]]] = {}  # → length of the caller, pieces
         self._last: tuple[int, bytes, Any] = (-1, b"", None)  # (key and version, body, request)
 
     def take(self, peer: int, message: Message) -> Asked | None:
-        """The request, when this was its last piece. Raises MalformedRequest."""
+        """The request, when this was its last piece; a long one is not decoded yet. Raises
+        MalformedRequest."""
         key = peer << _PEER_BITS | message.token
         named, pieces = self._parts.pop(key, (message.e, []))
         pieces.append(message.payload)
@@ -53,9 +59,13 @@ class Requests:
             (guard,) = GUARD.unpack_from(data, named)
             named += GUARD.size
             standing = message.flags - 1 or UNVERIFIED
-        request = self._decode(message.b, data[named:])
         call = Call(api_key, version, key, rights, standing)
-        asked = self.asked[key] = Asked(peer, message.token, call, request, guard)
+        if len(data) >= LONG and self._is_whole(api_key):
+            asked = Asked(peer, message.token, call, None, guard, data[named:])
+        else:
+            request = self._decode(message.b, data[named:])
+            asked = Asked(peer, message.token, call, request, guard)
+        self.asked[key] = asked
         return asked
 
     def _decode(self, kind: int, body: bytes) -> Any:

@@ -1,0 +1,98 @@
+"""Long requests of one kind of coordinator: their work in steps, some of them in each turn.
+
+Decoding, what a shard prepares, and encoding the answer take many turns; the decision between them
+takes one. One piece of work after the other is done, in the order in which they came; short
+requests are decided between the steps. Called by `host`.
+"""
+
+from collections import deque
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from appliance.base import errors
+from appliance.base.clock import Clock
+from appliance.base.errors import MalformedRequest
+from appliance.ioproc.coordinating.led import Led
+from appliance.ioproc.coordinating.requests import Asked, Requests
+from appliance.ring.counters import ErrorCounts
+from appliance.wire import error_codes
+from appliance.wire.messages import decode_in_slices
+from appliance.wire.plain_sliced import encode_in_slices
+
+Steps = Generator[None, None, None]
+SLICE_NS: Final = 1_500_000
+"""How long the steps of one turn may take, for each kind of coordinator."""
+
+
+class LongWork:
+    """put: answers a request. tell_bug: is told what an exception was about. queue: what is not
+    done, the piece that is under way first."""
+
+    __slots__ = ("_clock", "_counts", "_put", "_requests", "_tell_bug", "queue")
+
+    def __init__(
+        self,
+        clock: Clock,
+        requests: Requests,
+        counts: ErrorCounts,
+        put: Callable[[Asked, int, bytes], None],
+        tell_bug: Callable[[str], None],
+    ) -> None:
+        self._clock = clock
+        self._requests = requests
+        self._counts = counts
+        self._put = put
+        self._tell_bug = tell_bug
+        self.queue: deque[tuple[Asked, Steps]] = deque()
+
+    def decide(self, asked: Asked, led: Led | None, decide: Callable[[Asked, int], None]) -> None:
+        """Decode this request and prepare its decision over the next turns, and then decide it."""
+        self.queue.append((asked, self._decide(asked, led, decide)))
+
+    def _decide(self, asked: Asked, led: Led | None, decide: Callable[[Asked, int], None]) -> Steps:
+        call = asked.call
+        assert asked.body is not None, "a short one is decided at once"
+        try:
+            request = yield from decode_in_slices(call.api_key, call.version, asked.body)
+        except MalformedRequest:
+            if call.token in self._requests.asked:  # its netproc lives
+                self._put(asked, errors.INVALID_REQUEST, b"")
+            return
+        if led is not None:
+            call = replace(call, prepared=(yield from led.prepare(call, request)))
+        if call.token in self._requests.asked:
+            asked = asked._replace(call=call, request=request, body=b"")
+            self._requests.asked[call.token] = asked
+            decide(asked, self._clock.wall_ms())
+
+    def answer(self, asked: Asked, values: Mapping[str, Any]) -> None:
+        """Encode an answer over the next turns, and then send it."""
+        self.queue.append((asked, self._answer(asked, values)))
+
+    def _answer(self, asked: Asked, values: Mapping[str, Any]) -> Steps:
+        key, version = asked.call.api_key, asked.call.version
+        for code in (yield from error_codes.told_in_slices(key, version, values)):
+            self._counts.failed(key, code)
+        body = yield from encode_in_slices(key, version, values)
+        if asked.call.token in self._requests.asked:
+            self._put(asked, errors.NONE, body)
+
+    def run_turn(self) -> None:
+        """Do what there is time for in this turn, and one step at least."""
+        if not self.queue:
+            return
+        until_ns = self._clock.monotonic_ns() + SLICE_NS
+        while self.queue:
+            asked, steps = self.queue[0]
+            try:
+                next(steps)
+            except StopIteration:
+                self.queue.popleft()
+            except Exception:
+                self.queue.popleft()
+                self._tell_bug(f"API {asked.call.api_key}")
+                if asked.call.token in self._requests.asked:
+                    self._put(asked, errors.UNKNOWN_SERVER_ERROR, b"")
+            if self._clock.monotonic_ns() >= until_ns:
+                return
