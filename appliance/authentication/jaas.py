@@ -7,9 +7,10 @@ Read as Java's StreamTokenizer does it for Apache Kafka. No error shows a value:
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from appliance.base.dataclass import dataclass
 from appliance.base.errors import ConfigError
 
 PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"

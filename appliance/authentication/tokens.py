@@ -7,8 +7,9 @@ first token. Takes some 100 µs, so a thread calls it.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from appliance.base.dataclass import dataclass
 
 if TYPE_CHECKING:
     from jwt.algorithms import Algorithm

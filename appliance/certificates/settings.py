@@ -4,9 +4,10 @@ A value: two are equal when nothing has to be loaded anew because of settings.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from appliance.base.dataclass import dataclass
 from appliance.config.broker import BrokerConfig
 from appliance.config.listener_settings import KEY_LOCATION, PREFIX, is_tls
 from appliance.config.logins import SASL_SSL

@@ -3,10 +3,10 @@ changes but by `renew`, when the file was read again."""
 
 import builtins
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from appliance.base.addresses import plain_address
+from appliance.base.dataclass import dataclass
 from appliance.base.errors import ConfigError
 from appliance.config.listener_settings import declared, key_of, setting_of
 from appliance.config.listeners import Endpoint, Voter, in_url, parse_endpoint, parse_voter

@@ -5,9 +5,9 @@ A declaration per kind of coordinator. Callers: the controller, which creates an
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
+from appliance.base.dataclass import dataclass
 from appliance.base.ids import INTERNAL_TOPICS, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
 

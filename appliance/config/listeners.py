@@ -1,9 +1,9 @@
 """Listener texts, NAME://HOST:PORT, and the voters of a quorum, ID@HOST:PORT."""
 
 import re
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from appliance.base.dataclass import dataclass
 from appliance.base.errors import ConfigError
 
 EVERYWHERE: Final = ("", "0.0.0.0", "::")

@@ -1,9 +1,9 @@
 """From files and the command line to a BrokerConfig, with everything worth a warning said once."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
+from appliance.base.dataclass import dataclass
 from appliance.base.errors import ConfigError
 from appliance.config import (
     acl_checks,

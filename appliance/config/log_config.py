@@ -1,7 +1,8 @@
 """The settings of one topic's logs as plain values, resolved once and read on every append."""
 
-from dataclasses import dataclass
 from typing import Final
+
+from appliance.base.dataclass import dataclass
 
 NEVER: Final = (1 << 63) - 1
 

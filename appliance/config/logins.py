@@ -6,13 +6,14 @@ by network processes.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 from urllib.parse import urlsplit
 
 from appliance.authentication import jaas
 from appliance.authentication.mechanisms import ABSENT, OAUTHBEARER, PLAIN, SERVED
 from appliance.authentication.tokens import KeyPlace, TokenRules
+from appliance.base.dataclass import dataclass
 from appliance.base.errors import ConfigError
 from appliance.config.broker import BrokerConfig
 from appliance.config.broker_settings import BROKER

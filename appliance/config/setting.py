@@ -5,11 +5,11 @@ A declaration is data. `parse` turns text into a checked value; its errors name 
 the range and the remedy. Everything that loads, alters or describes settings goes through it.
 """
 
-from dataclasses import dataclass
 from math import isfinite
 from re import fullmatch
 from typing import Final
 
+from appliance.base.dataclass import dataclass
 from appliance.base.errors import ConfigError
 
 BOOLEAN: Final = 1

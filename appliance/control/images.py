@@ -9,8 +9,8 @@ its dictionaries, and a commit costs what the records changed.
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from appliance.base.dataclass import dataclass
 from appliance.metadata.changes import Change, PartitionAdded
 from appliance.metadata.delta import Delta
 from appliance.metadata.image import MetadataImage

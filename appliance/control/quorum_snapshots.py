@@ -5,8 +5,9 @@ old folder, or none and the new one beside it, which the next start puts right (
 The process begins again with it: images, rows and replica are what a start makes of the files.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from appliance.base.dataclass import dataclass
 from appliance.base.disk import Disk, read_file, write_file
 from appliance.control import quorum_state, repair
 from appliance.control.metadata_log import METADATA_TOPIC_ID

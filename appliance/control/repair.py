@@ -9,9 +9,10 @@ Invariant: a plan that says `lossless` has every record that was ever acknowledg
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from appliance.base.dataclass import dataclass
 from appliance.base.disk import Disk, read_file, write_file
 from appliance.base.errors import ConfigError, PeerError, StorageFailed
 from appliance.control import quorum_state

@@ -4,9 +4,9 @@ Invariant: a snapshot holds committed records only, and the log goes back to the
 that is kept. Called by `metadata_quorum.py`; the file is written on a thread.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
+from appliance.base.dataclass import dataclass
 from appliance.base.disk import Disk, write_file
 from appliance.control.metadata_log import MetadataLog
 from appliance.metadata import checkpoint, files

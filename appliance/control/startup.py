@@ -7,11 +7,11 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 from appliance.base.clock import Clock
+from appliance.base.dataclass import dataclass
 from appliance.base.disk import Disk
 from appliance.base.errors import CannotServe, ConfigError, StorageFailed
 from appliance.config.broker import BrokerConfig

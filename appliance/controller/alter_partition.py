@@ -7,9 +7,9 @@ Every partition is decided for itself.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from appliance.base import errors
+from appliance.base.dataclass import dataclass
 from appliance.controller.broker_states import check_broker_epoch
 from appliance.controller.decision import Record, Situation
 from appliance.controller.electorate import Electorate

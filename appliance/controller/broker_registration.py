@@ -7,10 +7,10 @@ unless another one has taken its very place: then it is dead.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from appliance.base import errors
+from appliance.base.dataclass import dataclass
 from appliance.base.errors import PeerError
 from appliance.controller.broker_states import gone_before
 from appliance.controller.decision import Record, Situation

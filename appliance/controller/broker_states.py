@@ -11,10 +11,10 @@ broker was heard of; all else is in the records.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from appliance.base import errors
+from appliance.base.dataclass import dataclass
 from appliance.base.errors import PeerError
 from appliance.controller.decision import Record, Situation
 from appliance.controller.electorate import (

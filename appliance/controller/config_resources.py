@@ -3,10 +3,10 @@
 `check_resource` is asked before anything of a resource is read or changed.
 """
 
-from dataclasses import dataclass
 from typing import NoReturn
 
 from appliance.base import errors
+from appliance.base.dataclass import dataclass
 from appliance.base.errors import PeerError
 from appliance.controller.decision import Situation
 from appliance.controller.names import check_topic_name

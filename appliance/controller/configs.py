@@ -6,10 +6,10 @@ a setting that does not change gives no record.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from appliance.base import errors
+from appliance.base.dataclass import dataclass
 from appliance.base.errors import ConfigError, PeerError
 from appliance.config import kept_listeners, logins, open_listeners
 from appliance.config.broker import BrokerConfig

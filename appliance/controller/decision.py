@@ -5,10 +5,11 @@ image: replaying its records does, live and at start-up alike. Chance comes in a
 """
 
 from collections.abc import Callable, Collection, Hashable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Protocol, TypeVar
 
 from appliance.base import errors
+from appliance.base.dataclass import dataclass
 from appliance.base.errors import PeerError
 from appliance.config.broker import BrokerConfig
 from appliance.controller.node_rows import NodeRows

@@ -2,9 +2,9 @@
 version 0; KIP-858)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from appliance.base import errors
+from appliance.base.dataclass import dataclass
 from appliance.controller.broker_states import check_broker_epoch, elect
 from appliance.controller.decision import Record, Situation
 from appliance.controller.electorate import Electorate, directory

@@ -4,10 +4,10 @@ A feature is listed only when everything it promises works: clients act on a fin
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from appliance.base import errors
+from appliance.base.dataclass import dataclass
 from appliance.controller.decision import OK, Record, Result, Situation
 from appliance.controller.electorate import ELR_FEATURE
 from appliance.controller.eligible import settings_to_begin

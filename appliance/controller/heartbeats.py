@@ -9,9 +9,9 @@ The deadline is the only reason to look; `stale` says who must be fenced. Called
 `broker_states.py` and by whoever drives the controller.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
+from appliance.base.dataclass import dataclass
 from appliance.metadata.image import MetadataImage
 from appliance.metadata.parts import BrokerImage
 

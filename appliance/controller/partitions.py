@@ -1,9 +1,9 @@
 """Add partitions to topics (CreatePartitions, KIP-195). Partitions never go away again."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from appliance.base import errors
+from appliance.base.dataclass import dataclass
 from appliance.base.errors import PeerError
 from appliance.config.internal_topics import DECLARED
 from appliance.controller.decision import OK, Record, Result, Situation, duplicates, failed

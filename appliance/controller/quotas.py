@@ -5,12 +5,12 @@ one entity come together or not at all; what does not change gives no record.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from ipaddress import ip_address
 from math import isfinite
 from typing import Final
 
 from appliance.base import errors
+from appliance.base.dataclass import dataclass
 from appliance.base.errors import PeerError
 from appliance.controller.decision import OK, Record, Result, duplicates, failed
 from appliance.metadata.image import Entity, MetadataImage

@@ -5,9 +5,10 @@ every partition that it leads gets a new leader epoch, because records may be mi
 must look (KIP-320).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
+from appliance.base.dataclass import dataclass
 from appliance.config.broker import BrokerConfig
 from appliance.controller.decision import Record, Situation
 from appliance.controller.electorate import ELR_FEATURE

@@ -7,8 +7,9 @@ once the order is mixed anew.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TypeVar
+
+from appliance.base.dataclass import dataclass
 
 T = TypeVar("T")
 

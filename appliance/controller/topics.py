@@ -5,10 +5,11 @@ A request's topics are decided one by one; the records of one topic come togethe
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from appliance.base import errors
+from appliance.base.dataclass import dataclass
 from appliance.base.errors import PeerError
 from appliance.config.internal_topics import InternalTopic
 from appliance.controller.configs import topic_config_records

@@ -3,9 +3,9 @@ place in the process table and no ring: nobody asks it anything, and it asks nob
 
 import socket
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from appliance.base.dataclass import dataclass
 from appliance.config import logins
 from appliance.config.between_nodes import NUMBERS
 from appliance.config.broker import BrokerConfig

@@ -5,12 +5,13 @@ the answer depends on and the answer itself. Control replays and syncs the recor
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 from appliance.authorization.needs import Need
 from appliance.authorization.rights import NOBODY, Rights
 from appliance.base import errors
+from appliance.base.dataclass import dataclass
 from appliance.controller.decision import Record, Result, Situation
 from appliance.controller.heartbeats import Heartbeats
 from appliance.controller.producer_ids import ProducerIds

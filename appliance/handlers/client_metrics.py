@@ -11,12 +11,12 @@ Invariant: a client instance that is not remembered is as one that never asked.
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple
 from zlib import crc32
 
 from appliance.base import errors
+from appliance.base.dataclass import dataclass
 from appliance.config.metrics_settings import CLIENT_METRICS as SETTINGS
 from appliance.metadata.identity import new_uuid
 from appliance.metadata.image import CLIENT_METRICS, MetadataImage

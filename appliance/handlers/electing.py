@@ -6,10 +6,10 @@ to come again. Errors and their order are Apache Kafka's.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from appliance.base import errors
+from appliance.base.dataclass import dataclass
 from appliance.base.errors import PeerError
 from appliance.quorum.voters import ANY, STATIC, Electorate, Endpoint, Voter
 from appliance.wire.uuids import format_uuid

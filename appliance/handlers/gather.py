@@ -9,11 +9,12 @@ Kafka does. Many partitions are asked and answered in several turns.
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, TypeVar
 
 from appliance.authorization.needs import Need
 from appliance.base import errors
+from appliance.base.dataclass import dataclass
 from appliance.handlers.exchange import Exchange, Host, Piece, Steps
 from appliance.metadata.parts import PartitionImage
 from appliance.ring.messages import Message

@@ -8,13 +8,14 @@ Brokers are told as `nodes.py` says, and of those that are fenced only who was n
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from appliance.authorization.needs import DESCRIBE_TOPIC
 from appliance.authorization.operations import TOPIC
 from appliance.authorization.rights import Rights
 from appliance.base import errors
+from appliance.base.dataclass import dataclass
 from appliance.base.ids import ZERO_TOPIC_ID as NO_ID
 from appliance.handlers import describe, gather, nodes
 from appliance.handlers.exchange import Exchange, Handler, Host, Steps

@@ -7,11 +7,11 @@ more. Coordinators here write markers in their own node's partitions without it
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from appliance.authorization.needs import WHOLE
 from appliance.base import errors
+from appliance.base.dataclass import dataclass
 from appliance.handlers import gather
 from appliance.handlers.exchange import Exchange, Handler, Host, Steps
 from appliance.handlers.gather import Values

@@ -7,10 +7,10 @@ gives a guard (UNVERIFIED); the coordinator of the transaction is asked, and the
 what that said.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 from appliance.base import errors
+from appliance.base.dataclass import dataclass
 from appliance.base.ids import OFFSETS_TOPIC
 from appliance.coordinators.groups.kind import GROUPS
 from appliance.coordinators.groups.transactional_offsets import ABORTABLE_SINCE, ADDING_SINCE

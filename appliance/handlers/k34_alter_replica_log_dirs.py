@@ -5,10 +5,9 @@ partition that is named twice the last folder counts. Folders are named as Descr
 them; a partition that does not exist yet cannot be given a folder beforehand.
 """
 
-from dataclasses import dataclass
-
 from appliance.authorization.needs import WHOLE
 from appliance.base import errors
+from appliance.base.dataclass import dataclass
 from appliance.handlers import gather
 from appliance.handlers.exchange import Exchange, Handler, Host
 from appliance.ring.messages import MOVE, Message

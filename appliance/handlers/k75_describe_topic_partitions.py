@@ -6,11 +6,12 @@ next_cursor says where the next one begins. No topics named means all of them. T
 may not see count for no page: they are told last when they were named, else not at all.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from appliance.authorization.needs import DESCRIBE_TOPIC
 from appliance.authorization.operations import TOPIC
 from appliance.base import errors
+from appliance.base.dataclass import dataclass
 from appliance.handlers import describe, gather
 from appliance.handlers.exchange import Exchange, Handler, Host, Steps, never
 from appliance.handlers.gather import Values

@@ -7,9 +7,9 @@ a name that has lost its number since, is left out. `console/model/history.py` i
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from appliance.base.dataclass import dataclass
 from appliance.base.disk import Disk, File
 from appliance.base.errors import StorageFailed
 from appliance.history import format as layout

@@ -5,8 +5,9 @@ which makes them, `recorder`, which packs them, and `reading`, which gives them 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from appliance.base.dataclass import dataclass
 
 
 class Whole(NamedTuple):

@@ -11,11 +11,12 @@ row says so. Called by the shell once per turn.
 
 import errno
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from time import monotonic_ns
 from typing import Any, Final, Protocol
 
+from appliance.base.dataclass import dataclass
 from appliance.base.errors import DiskFull, StorageFailed
 from appliance.config.broker import BrokerConfig
 from appliance.ioproc import checkpoints

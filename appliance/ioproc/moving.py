@@ -11,12 +11,13 @@ none any more is removed and begun again when there is.
 
 import errno
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from time import monotonic_ns
 from typing import Final
 
 from appliance.base import errors
+from appliance.base.dataclass import dataclass
 from appliance.base.disk import write_file
 from appliance.base.errors import DiskFull, StorageFailed
 from appliance.ioproc import copying, folders

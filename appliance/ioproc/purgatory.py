@@ -5,8 +5,9 @@ holds numbers only, never arena memory. The netproc owns the deadline and sends 
 the core.
 """
 
-from dataclasses import dataclass
 from typing import Final, Protocol
+
+from appliance.base.dataclass import dataclass
 
 
 class Parking(Protocol):

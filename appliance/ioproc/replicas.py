@@ -11,12 +11,13 @@ Called by `questions.py` for fetches, by the core for roles, by the chores for t
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from itertools import islice
 from typing import Final, Protocol
 
 from appliance.base import errors
+from appliance.base.dataclass import dataclass
 from appliance.ioproc import reading
 from appliance.ioproc.asker import Asker, Completion, refusal
 from appliance.ioproc.partition import Partition

@@ -10,9 +10,10 @@ is known to have been there. Called by `penstock storage repair`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from appliance.base.dataclass import dataclass
 from appliance.base.disk import Disk, read_file
 from appliance.logstore import aborted, files
 from appliance.logstore.aborted import Aborted

@@ -11,9 +11,10 @@ import errno
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from bisect import bisect_left, bisect_right
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, NamedTuple
 
+from appliance.base.dataclass import dataclass
 from appliance.base.disk import Disk, read_file, write_file
 from appliance.base.errors import DiskFull, StorageFailed
 from appliance.base.ids import NO_TIMESTAMP

@@ -3,8 +3,9 @@
 A change names things; what they are now is read from the image.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from appliance.base.dataclass import dataclass
 from appliance.metadata.parts import PartitionImage, TopicImage
 
 

@@ -6,10 +6,11 @@ and the last one a footer. Callers: control writes, everyone who follows the log
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 from typing import Final, NamedTuple
 
+from appliance.base.dataclass import dataclass
 from appliance.base.errors import PeerError
 from appliance.metadata.image import MetadataImage
 from appliance.metadata.record_versions import encode

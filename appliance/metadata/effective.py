@@ -7,9 +7,9 @@ DescribeConfigs, and the I/O processes, which ask for a topic's LogConfig.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
+from appliance.base.dataclass import dataclass
 from appliance.base.errors import ConfigError
 from appliance.config import effective as config_effective
 from appliance.config.broker import BrokerConfig

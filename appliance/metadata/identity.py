@@ -5,9 +5,9 @@ so either of the two opens the other's folder.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
+from appliance.base.dataclass import dataclass
 from appliance.base.disk import Disk, read_file
 from appliance.base.errors import ConfigError
 from appliance.wire.uuids import format_uuid, parse_uuid

@@ -6,9 +6,10 @@ ids once, after control or `penstock up` has formatted what was new.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
+from appliance.base.dataclass import dataclass
 from appliance.base.disk import Disk, write_file
 from appliance.base.errors import ConfigError, StorageFailed
 from appliance.metadata.identity import (

@@ -4,9 +4,10 @@ Values only. Replaying a record replaces a part, it never edits one (a topic's l
 the exception, see `image_state`).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
+from appliance.base.dataclass import dataclass
 from appliance.wire.kraft_records import BrokerEndpoint as Endpoint
 from appliance.wire.kraft_records import BrokerFeature as Feature
 

@@ -11,9 +11,10 @@ import json
 from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, NamedTuple
 
+from appliance.base.dataclass import dataclass
 from appliance.base.disk import Disk, read_file, write_file
 from appliance.base.errors import PeerError
 from appliance.metadata.image import TOPIC, MetadataImage

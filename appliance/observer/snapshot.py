@@ -6,9 +6,10 @@ back, so what happened between two snapshots is their difference.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from appliance.base.dataclass import dataclass
 from appliance.ring import histogram
 from appliance.ring.counters import API_KEYS
 from appliance.ring.process_table import STATE_NAMES, Peer

@@ -1,8 +1,8 @@
 """How long replicas of a quorum wait, in ms; the names are those of `controller.quorum.*`."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from appliance.base.dataclass import dataclass
 from appliance.quorum.role import Role
 
 

@@ -4,7 +4,7 @@ rate up to what the windows hold, a change takes as many as it touches partition
 Invariant: what is accepted may leave the bucket in debt; while it is, nothing more is accepted.
 """
 
-from dataclasses import dataclass
+from appliance.base.dataclass import dataclass
 
 
 @dataclass(slots=True, frozen=True)

@@ -6,10 +6,10 @@ each of its users or client ids on its own. Made anew from the image whenever a 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from appliance.base.addresses import plain_address
+from appliance.base.dataclass import dataclass
 
 USER: Final = "user"
 CLIENT_ID: Final = "client-id"

@@ -7,9 +7,9 @@ everywhere, however much it is.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
+from appliance.base.dataclass import dataclass
 from appliance.quotas.bucket import Bucket
 from appliance.quotas.limits import (
     ARRIVAL,

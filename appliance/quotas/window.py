@@ -6,7 +6,7 @@ passed of the present one, even when there was no traffic before: a client that 
 the windows hold at once.
 """
 
-from dataclasses import dataclass
+from appliance.base.dataclass import dataclass
 
 
 @dataclass(slots=True, frozen=True)

@@ -9,8 +9,9 @@ Invariant: a unit is used by exactly one allocation or by none. Only the netproc
 calls this.
 """
 
-from dataclasses import dataclass
 from typing import Final
+
+from appliance.base.dataclass import dataclass
 
 UNIT: Final = 64 * 1024
 NO_ROOM: Final = -1

@@ -12,8 +12,10 @@ import signal
 import socket
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
+
+from appliance.base.dataclass import dataclass
 
 PART: Final = signal.SIGUSR1
 """Asks a network process to end and to leave its connections to a successor."""

@@ -9,10 +9,11 @@ last process.
 import os
 import socket
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from appliance.authorization.rights import AllowAll, Authorizer
+from appliance.base.dataclass import dataclass
 from appliance.ring.client_table import ClientTable
 from appliance.ring.counters import Counters, ErrorCounts
 from appliance.ring.event_ring import EventTable

@@ -14,10 +14,10 @@ import os
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final
 
 from appliance.base import proc
+from appliance.base.dataclass import dataclass
 from appliance.base.disk import write_file
 from appliance.base.os_disk import OsDisk
 from appliance.base.reserve import ReservedDisk

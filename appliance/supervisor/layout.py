@@ -4,9 +4,9 @@ Everything here is decided before the first fork and stays until the end.
 """
 
 import os
-from dataclasses import dataclass
 from typing import Final
 
+from appliance.base.dataclass import dataclass
 from appliance.config.broker import BrokerConfig
 from appliance.ring.partition_table import DEFAULT_ROWS
 from appliance.ring.ring import DEFAULT_CAPACITY

@@ -16,9 +16,9 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final, NoReturn
 
+from appliance.base.dataclass import dataclass
 from appliance.shell import handing
 from appliance.shell.handing import Guest
 from appliance.shell.log import ERROR, INFO, WARNING, Log

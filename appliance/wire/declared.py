@@ -6,10 +6,10 @@ and control_records.py.
 """
 
 import dataclasses
-from dataclasses import dataclass
 from types import UnionType
 from typing import Any, TypeVar, dataclass_transform, get_args, get_origin
 
+from appliance.base.dataclass import dataclass
 from appliance.wire.fields import Field, Layout
 
 _Cls = TypeVar("_Cls")

@@ -3,9 +3,9 @@
 Called by `shell.py`, for `node.py`.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
+from appliance.base.dataclass import dataclass
 from appliance.config.between_nodes import NUMBERS
 from appliance.control.broker.addresses import own_controllers
 from appliance.controller.registration import Incarnation

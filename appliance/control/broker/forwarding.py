@@ -12,12 +12,12 @@ decided it or by what it is refused with; none is given up before its time is up
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple, Protocol
 
 from appliance.base import errors
 from appliance.base.caller import Caller
+from appliance.base.dataclass import dataclass
 from appliance.base.errors import MalformedRequest, PeerError
 from appliance.base.ids import METADATA_TOPIC
 from appliance.control.broker.channel import Values

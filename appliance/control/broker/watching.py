@@ -17,10 +17,10 @@ Called by `fencing.py`; times are ms of a clock that never goes back.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Protocol
 
+from appliance.base.dataclass import dataclass
 from appliance.base.errors import NETWORK_EXCEPTION, PeerError, Refused
 from appliance.control.broker.channel import Values
 from appliance.metadata.parts import BrokerImage

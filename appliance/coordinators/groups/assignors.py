@@ -7,9 +7,9 @@ any machine. Caller: `consumer_target`.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
+from appliance.base.dataclass import dataclass
 from appliance.coordinators.groups import uniform
 from appliance.coordinators.groups.reconcile import Target
 

@@ -7,10 +7,10 @@ member; `static_members` names the member of each instance id.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from appliance.authorization.rights import Rights
 from appliance.base import errors
+from appliance.base.dataclass import dataclass
 from appliance.base.errors import PeerError
 from appliance.coordinators.groups.consumer_records import (
     ConsumerGroupMetadataValue,

@@ -6,9 +6,9 @@ read as 3). Caller: `consumer_classic`, `migration`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
+from appliance.base.dataclass import dataclass
 from appliance.base.errors import INCONSISTENT_GROUP_PROTOCOL, PeerError
 from appliance.wire.fields import UNREADABLE, Field, Layout, reader, writer
 

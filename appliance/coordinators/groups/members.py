@@ -1,8 +1,8 @@
 """A member of a classic group: what it told when it joined, what it was given, when it is due."""
 
-from dataclasses import dataclass
 from typing import Any
 
+from appliance.base.dataclass import dataclass
 from appliance.coordinators.groups.records import MemberMetadata
 from appliance.coordinators.runtime.call import NEVER
 

@@ -10,9 +10,10 @@ two owners at any moment.
 """
 
 from collections.abc import Callable, Container, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
+from appliance.base.dataclass import dataclass
 from appliance.coordinators.groups.consumer_records import (
     CurrentValue,
     HeldPartitions,

@@ -1,7 +1,6 @@
 """The broker settings that coordinators look at, read once and typed."""
 
-from dataclasses import dataclass
-
+from appliance.base.dataclass import dataclass
 from appliance.config.broker import BrokerConfig
 from appliance.coordinators.groups.assignors import ASSIGNORS
 

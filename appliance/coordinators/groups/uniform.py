@@ -7,9 +7,9 @@ through members and topics in a fixed order. Caller: `assignors`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
+from appliance.base.dataclass import dataclass
 from appliance.coordinators.groups.reconcile import Target
 
 MOST_ROUNDS: Final = 16

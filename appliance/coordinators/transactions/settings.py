@@ -1,7 +1,6 @@
 """The broker settings that a transaction coordinator looks at, read once and typed."""
 
-from dataclasses import dataclass
-
+from appliance.base.dataclass import dataclass
 from appliance.config.broker import BrokerConfig
 
 
