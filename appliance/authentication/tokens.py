@@ -24,6 +24,8 @@ MOST_KEYS: Final = 100
 _TRIED: Final = 8
 """Keys that are tried for a token that names none."""
 _LEAST_RSA_BITS: Final = 2048
+_LATEST_S: Final = 1 << 53
+"""Seconds that a number of JSON holds exactly."""
 
 Jwk = Mapping[str, Any]
 
@@ -68,7 +70,10 @@ class KeyPlace:
 
 def parse_keys(data: bytes) -> list[Jwk]:
     """The public keys of a JWK set that can verify signatures. Raises ValueError."""
-    found = json.loads(data)
+    try:
+        found = json.loads(data)
+    except RecursionError:
+        raise ValueError("its brackets are nested too deep") from None
     keys = found.get("keys") if isinstance(found, dict) else None
     if not isinstance(keys, list):
         raise ValueError("it is no JWK set: it has no array `keys`")
@@ -77,7 +82,10 @@ def parse_keys(data: bytes) -> list[Jwk]:
     return [
         one
         for one in keys
-        if isinstance(one, dict) and one.get("kty") in ALGORITHMS and one.get("use", "sig") == "sig"
+        if isinstance(one, dict)
+        and isinstance(kind := one.get("kty"), str)
+        and kind in ALGORITHMS
+        and one.get("use", "sig") == "sig"
     ]
 
 
@@ -89,6 +97,8 @@ def verify_token(token: str, keys: Sequence[Jwk], rules: TokenRules) -> Verified
         head = jwt.get_unverified_header(token)
     except jwt.PyJWTError as why:
         raise TokenRefused(f"it is no token: {why}") from None
+    except RecursionError:
+        raise TokenRefused("it is no token: its brackets are nested too deep") from None
     algorithm = str(head.get("alg"))
     fitting = [one for one in keys if _fits(one, algorithm, head.get("kid"))]
     if not any(algorithm in names for names in ALGORITHMS.values()):
@@ -101,6 +111,8 @@ def verify_token(token: str, keys: Sequence[Jwk], rules: TokenRules) -> Verified
             refusal = TokenRefused(str(wrong))
         except jwt.PyJWTError as wrong:
             raise TokenRefused(str(wrong)) from None
+        except (OverflowError, RecursionError, TypeError, ValueError) as wrong:
+            raise TokenRefused(f"a claim of it cannot be used: {wrong}") from None
     raise refusal
 
 
@@ -129,6 +141,13 @@ def _claims(token: str, key: Jwk, algorithm: str, rules: TokenRules) -> dict[str
     return found
 
 
+def _is_time(value: object) -> bool:
+    """True for seconds since 1970 as RFC 7519 has them: a finite number, not its digits."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) <= _LATEST_S
+
+
 def _user(claims: Mapping[str, Any], rules: TokenRules) -> Verified:
     user = claims.get(rules.user_claim)
     if not isinstance(user, str) or not user.strip():
@@ -137,6 +156,9 @@ def _user(claims: Mapping[str, Any], rules: TokenRules) -> Verified:
     scopes = [scopes] if isinstance(scopes, str) else scopes
     if isinstance(scopes, list) and any(not isinstance(s, str) or not s.strip() for s in scopes):
         raise TokenRefused(f"its claim {rules.scope_claim} has an empty scope")
+    for name in ("exp", "iat", "nbf"):
+        if name in claims and not _is_time(claims[name]):
+            raise TokenRefused(f"its claim {name} is no time")
     begins = max(claims["iat"], claims.get("nbf", 0))
     if claims["exp"] < begins:
         raise TokenRefused("it ends before it begins")
