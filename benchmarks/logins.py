@@ -143,11 +143,12 @@ def messages(mechanism: str) -> Iterator[bytes]:
 
 
 class Login:
-    """One login, a step at a time: `send` and `receive` in turn until `done`."""
+    """One login, a step at a time: `send` and `receive` in turn until `done`. wire: its connection,
+    which stays open."""
 
-    def __init__(self, peer: Peer, mechanism: str) -> None:
+    def __init__(self, wire: Wire, mechanism: str) -> None:
         self.done = False
-        self._wire = Wire(peer.address, 1 << 12, peer.context)
+        self.wire = wire
         self._says = messages(mechanism)
         first = PLAIN if mechanism == STORED else mechanism
         handshake = requests.frame(_HANDSHAKE, 1, 2, requests.string(first))
@@ -156,14 +157,14 @@ class Login:
 
     def send(self) -> None:
         if self._requests:
-            self._wire.socket.sendall(self._requests[0])
+            self.wire.socket.sendall(self._requests[0])
             return
         says = next(self._says) if self._heard is None else self._says.send(self._heard)
         body = pack(">i", len(says)) + says
-        self._wire.socket.sendall(requests.frame(_AUTHENTICATE, 1, 3, body))
+        self.wire.socket.sendall(requests.frame(_AUTHENTICATE, 1, 3, body))
 
     def receive(self) -> None:
-        wire = self._wire
+        wire = self.wire
         wire.exact(0, 4)
         (size,) = unpack_from(">i", wire.buffer)
         wire.exact(0, size)
@@ -177,7 +178,6 @@ class Login:
         self._heard = answer[8 + max(text, 0) : -8]
         if self._heard.startswith(b"v=") or not self._heard:
             self.done = True
-            wire.close()
 
 
 def measure(peer: Peer, mechanism: str, at_once: int, seconds: float) -> dict[str, float]:
@@ -185,12 +185,14 @@ def measure(peer: Peer, mechanism: str, at_once: int, seconds: float) -> dict[st
     cpu, count = peer.cpu_seconds(), 0
     begun = now = time.perf_counter()
     while now < begun + seconds:
-        logins = [Login(peer, mechanism) for _ in range(at_once)]
+        logins = [Login(peer.connect(1 << 12), mechanism) for _ in range(at_once)]
         while not logins[0].done:
             for one in logins:
                 one.send()
             for one in logins:
                 one.receive()
+        for one in logins:
+            one.wire.close()
         count += at_once
         now = time.perf_counter()
     found = {"logins/s": count / (now - begun)}
