@@ -3,6 +3,8 @@
 Called by `shell.py`, which keeps the answers until they may be said.
 """
 
+from collections.abc import Generator
+
 from appliance.authorization.rights import OURSELVES, Callers
 from appliance.base.caller import Caller
 from appliance.control.broker.asking import Asking
@@ -12,7 +14,7 @@ from appliance.control.metadata_quorum import MetadataQuorum
 from appliance.control.mutations import Mutations
 from appliance.control.probing import Probing
 from appliance.control.requests import Elsewhere, Requests
-from appliance.control.waiting import Decision
+from appliance.control.waiting import Decision, Unencoded
 from appliance.controller.decision import NO_LIMIT
 from appliance.handlers.admin import AdminContext
 from appliance.quorum.messages import NOBODY
@@ -63,6 +65,19 @@ class Deciding:
             if elsewhere is not None:
                 return elsewhere
         return self._requests.decided(key, version, body, context, leads=leads)
+
+    def decode(self, netproc: int, message: Message) -> Generator[None, None, None]:
+        """Steps that decode a long FORWARD, for the `decide` that follows."""
+        body = bytes(self._seat.arenas[netproc][message.a : message.a + message.e])
+        return self._requests.ahead.decode(message.b >> 16, message.b & 0xFFFF, body)
+
+    def forget_decoded(self) -> None:
+        """It is decided."""
+        self._requests.ahead.forget_decoded()
+
+    def encode(self, answer: Unencoded) -> Generator[None, None, bytes]:
+        """Steps that encode a long answer."""
+        return self._requests.ahead.encode(answer)
 
     def become(self, context: AdminContext, caller: Caller, key: int, version: int) -> None:
         """The context is for this caller, whose request a broker has passed on."""

@@ -44,7 +44,8 @@ def answer(enclosed: Enclosed, inner: Decision) -> Decision:
             return _envelope(errors.NOT_CONTROLLER, None)
         return _enclosed(enclosed, inner.refuse(why))
 
-    return Decision(*_enclosed(enclosed, inner[:2]), refuse)
+    assert isinstance(inner.body, bytes), "what comes in an envelope is encoded at once"
+    return Decision(*_enclosed(enclosed, (inner.code, inner.body)), refuse)
 
 
 def refused(code: int) -> Decision:

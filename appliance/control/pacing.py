@@ -1,21 +1,27 @@
 """Requests of clients over several turns: some take half a second, and hundreds may be there.
 
 A request's bytes say roughly what it costs. When a turn has decided on its share the next ones
-wait for the next turn, in their order. What other nodes ask is decided at once: votes, the metadata
-log's Fetch and heartbeats keep elections from happening. Caller: `shell.py`.
+wait for the next turn, in their order. A long one is decoded in steps before it is decided in one
+turn, and its answer is encoded in steps, once it may be said. What other nodes ask is decided at
+once: votes, the metadata log's Fetch and heartbeats keep elections from happening. Caller:
+`shell.py`.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Final
 
 from appliance.base.errors import UNKNOWN_SERVER_ERROR
+from appliance.control.deciding import Deciding
 from appliance.control.quorum_wire import SERVED
+from appliance.control.waiting import Body, Unencoded
 from appliance.handlers.admin import AdminContext
 from appliance.ring.messages import ENSURE_TOPIC, FORWARD, Message
 
 BYTES: Final = 16 << 10
 """Of requests that are decided in a turn before the next ones wait: some hundred rows."""
+STEPS: Final = 4
+"""Of decoding, and of encoding, in a turn: some hundred rows each."""
 
 Decide = Callable[[int, Message, AdminContext | None], AdminContext | None]
 """(netproc, message, context of the decision before) → context for the next one."""
@@ -25,22 +31,32 @@ AssignReplicasToDirs, UpdateRaftVoter."""
 
 
 class PacedRequests:
-    """decide: decides on one. caught: is told of an exception in that. reply: answers one. late:
-    those that wait for one of the next turns."""
+    """decide: decides on one. caught: is told of an exception in that. answer: answers one. steps:
+    decodes and encodes. late: those that wait for one of the next turns."""
 
-    __slots__ = ("_caught", "_decide", "_left", "_reply", "late")
+    __slots__ = ("_answer", "_caught", "_decide", "_decoding", "_encoding", "_left", "_steps",
+                 "late")  # fmt: skip
 
     def __init__(
         self,
         decide: Decide,
         caught: Callable[[str, Exception], None],
-        reply: Callable[[int, int, int, bytes], None],
+        answer: Callable[[int, int, int, bytes], None],
+        steps: Deciding,
     ) -> None:
         self._decide = decide
         self._caught = caught
-        self._reply = reply
+        self._answer = answer
+        self._steps = steps
+        self._decoding: Generator[None, None, None] | None = None  # of the first of `late`
+        self._encoding: deque[tuple[int, int, int, Generator[None, None, bytes]]] = deque()
         self._left = BYTES
         self.late: deque[tuple[int, Message]] = deque()
+
+    @property
+    def busy(self) -> bool:
+        """True if the next turn has something to do here."""
+        return bool(self.late or self._encoding)
 
     def decide_all(self, netproc: int, messages: list[Message]) -> None:
         """Decide on what one netproc asks, or keep it for the next turns."""
@@ -50,7 +66,7 @@ class PacedRequests:
                 context = self._decide_on(netproc, message, context)
             elif message.op not in (FORWARD, ENSURE_TOPIC):
                 continue
-            elif self.late or self._left < 0:
+            elif self.late or self._left < 0 or _is_long(message):
                 self.late.append((netproc, message))
             else:
                 self._left -= message.e
@@ -59,11 +75,57 @@ class PacedRequests:
     def run_turn(self) -> None:
         """Decide on what waits, as far as this turn has room."""
         self._left = BYTES
+        self._encode()
         context = None
         while self.late and self._left >= 0:
-            netproc, message = self.late.popleft()
+            netproc, message = self.late[0]
+            if _is_long(message) and not self._is_decoded(netproc, message):
+                return
+            self.late.popleft()
             self._left -= message.e
             context = self._decide_on(netproc, message, context)
+            self._steps.forget_decoded()
+
+    def _is_decoded(self, netproc: int, message: Message) -> bool:
+        """Goes on with decoding this one, the first of those that wait."""
+        if self._decoding is None:
+            self._decoding = self._steps.decode(netproc, message)
+        for _ in range(STEPS):
+            try:
+                next(self._decoding)
+            except StopIteration:
+                self._decoding = None
+                return True
+            except Exception as bug:  # the decision meets it, too, and answers
+                self._caught("decoding a long request", bug)
+                self._decoding = None
+                return True
+        return False
+
+    def reply(self, netproc: int, token: int, code: int, body: Body) -> None:
+        """Answer a request, now or when that is encoded."""
+        if isinstance(body, Unencoded):
+            self._encoding.append((netproc, token, code, self._steps.encode(body)))
+        else:
+            self._answer(netproc, token, code, body)
+
+    def _encode(self) -> None:
+        """Go on with the first answer that is not encoded yet."""
+        if not self._encoding:
+            return
+        netproc, token, code, steps = self._encoding[0]
+        body = b""
+        try:
+            for _ in range(STEPS):
+                next(steps)
+            return
+        except StopIteration as end:
+            body = end.value
+        except Exception as bug:
+            self._caught("a long answer", bug)
+            code = UNKNOWN_SERVER_ERROR
+        self._encoding.popleft()
+        self._answer(netproc, token, code, body)
 
     def _decide_on(
         self, netproc: int, message: Message, context: AdminContext | None
@@ -73,9 +135,16 @@ class PacedRequests:
         except Exception as bug:
             api = message.b >> 16 if message.op == FORWARD else "a missing topic"
             self._caught(f"request {api}", bug)
-            self._reply(netproc, message.token, UNKNOWN_SERVER_ERROR, b"")
+            self._answer(netproc, message.token, UNKNOWN_SERVER_ERROR, b"")
             return None
 
     def drop_netproc(self, netproc: int) -> None:
         """It died: nobody waits for what it asked, and its memory is another one's."""
+        if self.late and self.late[0][0] == netproc:
+            self._decoding = None
         self.late = deque(row for row in self.late if row[0] != netproc)
+        self._encoding = deque(row for row in self._encoding if row[0] != netproc)
+
+
+def _is_long(message: Message) -> bool:
+    return message.op == FORWARD and message.e > BYTES

@@ -22,6 +22,7 @@ from appliance.base.errors import DiskFull, MalformedRequest, PeerError
 from appliance.base.ids import INTERNAL_TOPICS
 from appliance.config.internal_topics import DECLARED, InternalTopic
 from appliance.control import enveloped
+from appliance.control.ahead import DecodedAhead
 from appliance.control.auto_creation import SETTING, AutoCreations
 from appliance.control.broker.asking import Asking, Said
 from appliance.control.broker.forwarding import (
@@ -45,7 +46,6 @@ from appliance.metadata.image_state import TOPIC
 from appliance.ring.counters import ErrorCounts
 from appliance.ring.messages import Message
 from appliance.shell.audit import Trail
-from appliance.wire import error_codes
 from appliance.wire import kraft_records as kraft
 from appliance.wire.build import response
 from appliance.wire.envelope import ENVELOPE
@@ -83,8 +83,8 @@ class Requests:
     say when append raised DiskFull: then nothing of the records is there. counts: of the errors
     that are answered. become: for requests that come in an envelope. trail: of the audit."""
 
-    __slots__ = ("_append", "_become", "_blocked_ms", "_counts", "_creations", "_full", "_report",
-                 "_trail")  # fmt: skip
+    __slots__ = ("_append", "_become", "_blocked_ms", "_creations", "_full", "_report", "_trail",
+                 "ahead")  # fmt: skip
 
     def __init__(
         self,
@@ -98,11 +98,11 @@ class Requests:
         trail: Trail | None = None,
     ) -> None:
         self._append = append
+        self.ahead = DecodedAhead(counts)
         self._trail = trail
         self._become = become
         self._creations = AutoCreations(clock)
         self._full = full
-        self._counts = counts
         self._report = report
         self._blocked_ms = blocked_ms
 
@@ -118,7 +118,7 @@ class Requests:
             self._report("not-served", {"cause": f"API key {key} version {version}"})
             return _final(errors.UNSUPPORTED_VERSION)
         try:
-            request = decode_request(key, version, body)
+            request = self.ahead.request(key, version, body)
         except MalformedRequest as cause:
             return self._malformed(api.name, context, cause)
         if leads and (first := self._first(api, version, body, request, context)) is not None:
@@ -133,7 +133,7 @@ class Requests:
             if context.situation.permit.pause_ms:
                 answer.values["throttle_time"] = context.situation.permit.pause_ms
                 answer = answer._replace(encoded=b"")
-            encoded = answer.encoded or encode_response(response(key, version, answer.values))
+            encoded = answer.encoded or self.ahead.answer(key, version, body, answer.values)
         except Exception as why:  # nothing was changed yet: one request must not end the process
             return self._failed(api, version, context, why)
         refuse = partial(self._refuse, api, version, answer.values)
@@ -145,7 +145,7 @@ class Requests:
                 self._change(api, answer.records, context)
             except DiskFull:
                 return Decision(*refuse(FULL), refuse)
-        self._count(key, version, answer.values)
+        self.ahead.count(encoded, key, version, answer.values)
         return Decision(errors.NONE, encoded, refuse, answer.at_once)
 
     def _change(self, api: Api, records: list[Record], context: AdminContext) -> None:
@@ -263,7 +263,7 @@ class Requests:
         if api.any_node and not (key == DESCRIBE_QUORUM and known):
             return None
         try:
-            request = decode_request(key, version, body)
+            request = self.ahead.request(key, version, body)
         except MalformedRequest:
             return None
         if api.own(request) or self._refuses(api, request, version, context):
@@ -293,9 +293,10 @@ class Requests:
         try:
             answer = _decide(api, request, version, context)
         except Exception:
-            return self._bug(api, version, context)[:2]
+            self._bug(api, version, context)
+            return errors.UNKNOWN_SERVER_ERROR, b""
         told = refused(answer.values, _NO_ANSWER, code, whole=True)
-        self._count(api.key, version, told)
+        self.ahead.count(b"", api.key, version, told)
         return errors.NONE, encode_response(response(api.key, version, told))
 
     def _refuse(
@@ -307,12 +308,8 @@ class Requests:
         else:
             self._report("disk-full", {"cause": f"{api.name} refused: {self._full()}"})
             told = refused(values, self._full(), whole=why == UNDONE)
-        self._count(api.key, version, told)
+        self.ahead.count(b"", api.key, version, told)
         return errors.NONE, encode_response(response(api.key, version, told))
-
-    def _count(self, key: int, version: int, values: Mapping[str, Any]) -> None:
-        for code in error_codes.told(key, version, values):
-            self._counts.failed(key, code)
 
     def ensure_topic(
         self, message: Message, name: bytes, context: AdminContext, *, leads: bool, alone: bool

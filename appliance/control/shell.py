@@ -177,7 +177,7 @@ class Control:
             log,
         )
         self._own_answers = OwnAnswers()
-        self._paced = PacedRequests(self._decide, self._barrier.caught, self.reply)
+        self._paced = PacedRequests(self._decide, self._barrier.caught, self.reply, self._deciding)
         incarnation, image = self._leading.incarnation, self._quorum.images.committed
         birth = Birth.of(seat, self._identity, self._dirs, incarnation, image)
         self._node = Node(seat.config, birth, addresses.controller, self._own, self._homes, log)
@@ -303,7 +303,7 @@ class Control:
     def _answer(self, netproc: int, token: int, decision: Decision) -> None:
         """When all that it was decided over is committed, or at once."""
         if decision.at_once:
-            self.reply(netproc, token, decision.code, decision.body)
+            self._paced.reply(netproc, token, decision.code, decision.body)
         else:
             self._waiting.put(netproc, token, decision, self._quorum.seen)
 
@@ -369,9 +369,9 @@ class Control:
         self._links.flush()
         bar.run_chore("deleted topics", partial(self._burying.turn, now_ms), False)
         ends = drain >= DRAIN_STAGE or (self.doors.anew and not drain and said and not full)
-        if ends and not (self._syncing or self._burying.writing):
+        if ends and not (self._syncing or self._burying.writing or self._paced.busy):
             return STOP
-        if quorum.behind or self._paced.late or (quorum.log.unsynced and not self._syncing):
+        if quorum.behind or self._paced.busy or (quorum.log.unsynced and not self._syncing):
             return 0
         return 1 if full or not said else max(0, min(wait_ms, due_ms - self._now_ms()))
 
@@ -383,7 +383,7 @@ class Control:
         """Sends the answers whose records are committed."""
         for waiting in (self._waiting, self._node.forwarding):
             for answer in waiting.release(self._quorum.committed):
-                self.reply(*answer)
+                self._paced.reply(*answer)
 
     def _cluster(self) -> int:
         """This node among others: what it asks of the active controller, and whom it fences as

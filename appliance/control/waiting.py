@@ -6,8 +6,8 @@ each leaves once, as it was decided or refused. Called by `shell.py`.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
 from appliance.base.errors import UNKNOWN_SERVER_ERROR
 from appliance.shell.bugs import Bugs
@@ -24,13 +24,24 @@ UNDONE: Final = 2
 """Nor for those of a request before, over which it was decided."""
 
 
+class Unencoded(NamedTuple):
+    """A long answer, which is encoded when it may be said. values: plain, of this API."""
+
+    key: int
+    version: int
+    values: Mapping[str, Any]
+
+
+Body = bytes | Unencoded
+
+
 class Decision(NamedTuple):
     """An answer to give once its records are committed. refuse: the answer if they are lost, for
     the reason LOST, FULL or UNDONE. at_once: it does not wait.
     """
 
     code: int
-    body: bytes
+    body: Body
     refuse: Callable[[int], Answer]
     at_once: bool = False
 
@@ -58,7 +69,7 @@ class WaitingAnswers:
         assert not self._waiting or self._waiting[-1].seen <= seen
         self._waiting.append(Waiting(netproc, token, decision, seen))
 
-    def release(self, committed: int) -> Iterator[tuple[int, int, int, bytes]]:
+    def release(self, committed: int) -> Iterator[tuple[int, int, int, Body]]:
         """(netproc, token, code, body) of each that may be said now."""
         waiting = self._waiting
         while waiting and waiting[0].seen <= committed:

@@ -87,7 +87,7 @@ class Appliance:
         for _ in range(100):
             self.turn()
             messages = [one for _, batch in self.net.poll() for one in batch]
-            if not messages:
+            if not messages and not self.control._paced.busy:
                 break
             for message in messages:
                 row = found.setdefault(message.token, [message.flags - 1, b""])
