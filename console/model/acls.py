@@ -1,7 +1,7 @@
 """ACLs: which rules there are, adding and removing them, and whom they allow what; by DescribeAcls
 (API key 29), CreateAcls (30) and DeleteAcls (31)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from appliance.authorization import operations as kafka
@@ -21,7 +21,8 @@ from appliance.authorization.standard import (
 from appliance.authorization.words import KINDS, OPERATIONS, PATTERNS, PERMISSIONS
 from appliance.base import errors
 from appliance.base.caller import Caller, Principal
-from appliance.config.acl_checks import OPEN, SUPER_USERS
+from appliance.base.owner import FILE, SUPER_USER
+from appliance.config.acl_checks import NODES, OPEN, SUPER_USERS
 from console.model.configs import BROKER, values_of
 from console.model.failure import Failure, usage
 from console.model.link import Link
@@ -33,6 +34,8 @@ _CREATE: Final = 30
 _DELETE: Final = 31
 _VERSION: Final = 3
 _ANY: Final = 1
+NO_ACLS: Final = "SECURITY_DISABLED"
+"""Name of the Failure where there is no authorizer."""
 AT_ONCE: Final = 1000
 """Rules of one request."""
 
@@ -74,11 +77,16 @@ class Holder(NamedTuple):
 
 
 class Policy(NamedTuple):
-    """All that decides: the rules, `super.users`, and `allow.everyone.if.no.acl.found`."""
+    """All that decides: the rules, `super.users`, `allow.everyone.if.no.acl.found` and
+    `penstock.node.principals`. has_owner: the owner of the data folder comes in by a socket of its
+    own. has_acls: False where there is no authorizer, and nodes alone are told apart."""
 
     rules: tuple[AclRule, ...]
     super_users: tuple[str, ...]
     open_unnamed: bool
+    nodes: tuple[str, ...] = ()
+    has_owner: bool = False
+    has_acls: bool = True
 
 
 def entry(rule: AclRule) -> Entry:
@@ -169,12 +177,25 @@ def remove(link: Link, gone: Sequence[AclRule]) -> None:
 
 
 def policy(link: Link) -> Policy:
-    """Reads all that decides. Raises Failure, SECURITY_DISABLED without an authorizer."""
-    found = tuple(rules(link))
+    """Reads all that decides. Raises Failure, SECURITY_DISABLED where everybody may do everything:
+    without an authorizer and without principals of nodes."""
     broker = str(min(link.admin().list_topics(timeout=link.timeout_s).brokers))
-    values = values_of(link, BROKER, [broker], (SUPER_USERS, OPEN)).get(broker, {})
-    users = tuple(one.strip() for one in (values.get(SUPER_USERS) or "").split(";") if one.strip())
-    return Policy(found, users, values.get(OPEN) == "true")
+    keys = (SUPER_USERS, OPEN, NODES)
+    values = values_of(link, BROKER, [broker], keys).get(broker, {})
+    nodes = _listed(values.get(NODES))
+    try:
+        found = tuple(rules(link))
+    except Failure as failure:
+        if failure.name != NO_ACLS or not nodes:
+            raise
+        return Policy((), (), False, nodes, NODES in values, False)
+    is_open = values.get(OPEN) == "true"
+    return Policy(found, _listed(values.get(SUPER_USERS)), is_open, nodes, NODES in values)
+
+
+def _listed(text: str | None) -> tuple[str, ...]:
+    """The principals of a setting."""
+    return tuple(one.strip() for one in (text or "").split(";") if one.strip())
 
 
 def about(rule: AclRule, target: Target) -> bool:
@@ -189,28 +210,55 @@ def about(rule: AclRule, target: Target) -> bool:
 
 
 def can(found: Policy, principal: str, host: str, operation: int, target: Target) -> Verdict:
-    """Decides for one principal, operation and resource. host: an address; `*`: from wherever."""
-    if principal in found.super_users:
-        return Verdict(True, f"{principal} is one of {SUPER_USERS}")
+    """Decides for one principal, operation and resource. host: an address; `*`: from wherever. A
+    principal of `penstock.node.principals` is decided for as a node, not as a login of that name.
+    """
+    for holder in unlimited(found):
+        if holder.principal == principal:
+            return Verdict(True, f"{principal} is {holder.why}")
+    if not found.has_acls:
+        return _without_acls(operation)
     return _Judge(found).verdict(principal, host, operation, target)
 
 
 def who_can(found: Policy, operation: int, target: Target) -> list[Holder]:
     """Lists the principals that rules or settings let do this with one resource."""
+    holders = list(unlimited(found))
+    known = {one.principal for one in holders}
+    if not found.has_acls:
+        others = _without_acls(operation)
+        return [*holders, Holder(ANYBODY, ANY_HOST, others.why)] if others.allowed else holders
     judge = _Judge(found)
-    holders = [Holder(one, ANY_HOST, f"one of {SUPER_USERS}") for one in found.super_users]
     named = {(one.principal, one.host) for one in found.rules}
     asked = {(one, ANY_HOST) for one, _ in named} | named | {(ANYBODY, ANY_HOST)}
     verdicts = {
         (principal, host): judge.verdict(principal, host, operation, target)
         for principal, host in asked
-        if principal not in found.super_users
+        if principal not in known
     }
     for (principal, host), verdict in sorted(verdicts.items()):
         implied = host != ANY_HOST and verdicts[principal, ANY_HOST].allowed
         if verdict.allowed and not implied:
             holders.append(Holder(principal, host, verdict.why))
     return holders
+
+
+def unlimited(found: Policy) -> Iterator[Holder]:
+    """Yields the principals that may do everything, each once."""
+    told = dict.fromkeys(found.super_users, f"one of {SUPER_USERS}")
+    for one in found.nodes:
+        told.setdefault(one, f"one of {NODES}, by a certificate on a listener with SSL")
+    if found.has_owner:
+        told.setdefault(SUPER_USER, f"the owner of the data folder, by {FILE}")
+    for principal, why in told.items():
+        yield Holder(principal, ANY_HOST, why)
+
+
+def _without_acls(operation: int) -> Verdict:
+    """The decision about everybody but nodes where there is no authorizer."""
+    if operation == kafka.CLUSTER_ACTION:
+        return Verdict(False, f"without an authorizer {NODES} alone may act as nodes")
+    return Verdict(True, "there is no authorizer, so everybody may do everything else")
 
 
 class _Judge:
@@ -294,7 +342,7 @@ def _check(code: int, message: str | None) -> None:
         raise Failure(
             "there is no authorizer, so everybody may do everything",
             "authorizer.class.name in server.properties turns ACLs on",
-            name="SECURITY_DISABLED", kafka_code=code,
+            name=NO_ACLS, kafka_code=code,
         )  # fmt: skip
     check(code, message, "ACLs")
 

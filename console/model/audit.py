@@ -116,10 +116,11 @@ def entry_text(entry: Entry) -> str:
         return f"and {entry.get('count')} more of {entry.get('of')} in {entry.get('process')}"
     said = [f"{key}={entry[key]}" for key in entry if key not in ("time", "event", "process")
             and key != "changes"]  # fmt: skip
-    return " ".join([*said, *(_change(one) for one in entry.get("changes", ()))])
+    return " ".join([*said, *(change_text(one) for one in entry.get("changes", ()))])
 
 
-def _change(change: Any) -> str:
+def change_text(change: Any) -> str:
+    """One of `changes` of an entry, for a person."""
     if not isinstance(change, dict):
         return str(change)
     first = f"{change.get('action')} {change.get('type')} {change.get('name')}"

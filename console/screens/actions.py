@@ -11,6 +11,10 @@ from textual.binding import Binding, BindingType
 
 from console.model.change import Tier
 from console.screens.places import (
+    ACLS,
+    AUDIT,
+    CAN,
+    CERTIFICATES,
     CLIENTS,
     GROUP,
     GROUPS,
@@ -29,6 +33,8 @@ from console.screens.places import (
     TOPICS,
     TRASH,
     TXNS,
+    USERS,
+    key_of,
 )
 
 APP: Final = "everywhere"
@@ -48,11 +54,17 @@ IN_RECORDS: Final = "in records"
 IN_RECORD: Final = "in a record"
 IN_LOG: Final = "in the log"
 ALL_NODES: Final = "in Nodes"
+ALL_USERS: Final = "in Users"
+ALL_ACLS: Final = "in ACLs"
+ONE_RIGHT: Final = "in a right"
+IN_AUDIT: Final = "in the audit"
+ALL_CERTIFICATES: Final = "in Certificates"
 KINDS: Final = {
     ALL_TOPICS: TOPICS, ONE_TOPIC: TOPIC, IN_TRASH: TRASH, ALL_GROUPS: GROUPS, ONE_GROUP: GROUP,
     ALL_QUOTAS: QUOTAS, ONE_CLIENT: QUOTA, A_JOB: JOBS, ONE_JOB: JOB, PAST: OVERVIEW,
     ALL_TXNS: TXNS, IN_RECORDS: RECORDS, IN_RECORD: RECORD, IN_LOG: LOG,
-    ALL_NODES: NODES,
+    ALL_NODES: NODES, ALL_USERS: USERS, ALL_ACLS: ACLS, ONE_RIGHT: CAN, IN_AUDIT: AUDIT,
+    ALL_CERTIFICATES: CERTIFICATES,
 }  # fmt: skip
 """Scope of a view → the kind of place where it is."""
 _ALSO: Final = {A_JOB: (JOB,), IN_RECORDS: (TAIL,)}
@@ -87,6 +99,7 @@ _SEEN: Final = {
     TXNS: "Open transactions, and what they hold back.",
     LOG: "What happens in the appliance, and what the console did.",
     NODES: "Nodes, their quorum, replicas that are missing or move.",
+    USERS: "Who can log in, when they last did, and what they may do.",
 }
 _SHOWN: Final = {
     "enter": "Enter", "escape": "Esc", "pagedown": "PgDn", "pageup": "PgUp", "home": "Home",
@@ -95,8 +108,8 @@ _SHOWN: Final = {
 
 ACTIONS: Final = (
     *(
-        Action(f"go('{kind}')", (str(n),), kind.capitalize(), _SEEN[kind])
-        for n, kind in enumerate(LISTS, 1)
+        Action(f"go('{kind}')", (key_of(kind),), kind.capitalize(), _SEEN[kind])
+        for kind in LISTS
     ),
     Action(
         "jump", (":",), "Jump", "Go to what is typed: topic orders, g billing, log.", footer=True,
@@ -260,6 +273,34 @@ ACTIONS: Final = (
             ("delete_quota", "D", "Take quota away", "What a weaker rule says holds then."),
         )
     ),
+    *(
+        Action("other", ("v",), "Other view", "Users, ACLs, audit, certificates: the next.", scope,
+               footer=True)
+        for scope in (ALL_USERS, ALL_ACLS, IN_AUDIT, ALL_CERTIFICATES)
+    ),
+    *(
+        Action("ask", ("d",), "Who can", "May somebody do something, why, and who else may.", scope,
+               footer=True)
+        for scope in (ALL_USERS, ALL_ACLS, ONE_RIGHT)
+    ),
+    Action("ask", ("d",), "Why denied", "Which ACL decides about the denial under the cursor.",
+           IN_AUDIT, footer=True),
+    Action("level", ("l",), "Level", "Failed logins and denials, changes, or all.", IN_AUDIT,
+           footer=True),
+    Action("tail", ("t",), "Tail", "Entries as they come; who goes up reads.", IN_AUDIT),
+    Action("new_user", ("n",), "New user", "With rights; its password goes into a file.", ALL_USERS,
+           footer=True, tier=Tier.PLAN),
+    Action("password", ("e",), "New password", "Of the user under the cursor, into a file.",
+           ALL_USERS, footer=True, tier=Tier.PLAN),
+    Action("remove_user", ("D",), "Remove user", "With its ACLs; its name is typed.", ALL_USERS,
+           footer=True, tier=Tier.NAME),
+    *(
+        Action("new_acl", ("n",), "New ACL", "Allow or deny somebody something.", scope,
+               footer=True, tier=Tier.PLAN)
+        for scope in (ALL_ACLS, ONE_RIGHT)
+    ),
+    Action("remove_acl", ("D",), "Remove ACL", "The one under the cursor, or all that are marked.",
+           ALL_ACLS, footer=True, tier=Tier.PLAN),
 )  # fmt: skip
 
 VERBS: Final = {

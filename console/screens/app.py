@@ -7,7 +7,6 @@ Nothing here asks a broker, and no thread touches a widget.
 
 import gc
 import time
-from collections.abc import Callable
 from typing import Any, ClassVar, Final
 
 from textual import events
@@ -26,33 +25,18 @@ from console.screens import lines, places, sources
 from console.screens.actions import ACTIONS, APP, CHANGES, KINDS, Action, bindings, works
 from console.screens.at_terminal import AtTerminal, prepare
 from console.screens.changes.door import Door
-from console.screens.clients import ClientsView
-from console.screens.group import GroupView
-from console.screens.groups import GroupsView
 from console.screens.help import HelpScreen, told
 from console.screens.inks import LIGHT as LIGHT_INKS
-from console.screens.job import JobView
-from console.screens.jobs import JobsView
 from console.screens.journal import Journal
 from console.screens.keys import Keys
 from console.screens.log import LogView
-from console.screens.nodes import NodesView
-from console.screens.overview import OverviewView
 from console.screens.palette import Everything
 from console.screens.places import HOME, LISTS, LOG, History, NoPlace, Place
-from console.screens.preview import PreviewView
 from console.screens.prompt import FILTER, JUMP, Prompt
-from console.screens.quota import QuotaView
-from console.screens.quotas import QuotasView
-from console.screens.records.browse import RecordsView
-from console.screens.records.record import RecordView
 from console.screens.rows import Rows
 from console.screens.sources import Source
-from console.screens.topic import TopicView
-from console.screens.topics import TopicsView
-from console.screens.trash import TrashView
-from console.screens.txns import TxnsView
 from console.screens.view import View, Words
+from console.screens.views import VIEWS
 from console.screens.world import World
 from console.show.figures import age
 
@@ -63,38 +47,26 @@ _BESIDE: Final = ("quit", "suspend_process")
 _TICK_S: Final = 0.25
 _OLD_S: Final = 10.0
 _VIEWS_MOST: Final = 8
-_VIEWS: Final[dict[str, Callable[[Place, World], View]]] = {
-    places.OVERVIEW: OverviewView,
-    places.TOPICS: TopicsView,
-    places.TOPIC: TopicView,
-    places.TRASH: TrashView,
-    places.GROUPS: GroupsView,
-    places.GROUP: GroupView,
-    places.QUOTAS: QuotasView,
-    places.QUOTA: QuotaView,
-    places.JOBS: JobsView,
-    places.JOB: JobView,
-    places.PREVIEW: PreviewView,
-    places.CLIENTS: ClientsView,
-    places.NODES: NodesView,
-    places.TXNS: TxnsView,
-    places.RECORDS: RecordsView,
-    places.TAIL: RecordsView,
-    places.RECORD: RecordView,
-}
+_TABS_WIDE: Final = sum(len(kind) + 3 for kind in LISTS)
 
 
 class Tab(Words):
     """One of the lists, to be clicked."""
 
-    def __init__(self, kind: str, number: int) -> None:
+    def __init__(self, kind: str) -> None:
         super().__init__(classes="tab")
         self.kind = kind
-        self._number = number
 
     def on_mount(self) -> None:
         """Its name and its key."""
-        self.say(f" {self._number} {self.kind.capitalize()}")
+        self.fit(self.app.size.width)
+
+    def fit(self, width: int) -> None:
+        """Shows its key and its name, close together on a narrow screen. width: of the screen."""
+        gap = " " if width >= _TABS_WIDE else ""
+        self.say(
+            " ", (places.key_of(self.kind), "" if gap else "bold"), f"{gap}{self.kind.capitalize()}"
+        )
 
     def on_click(self) -> None:
         """There."""
@@ -162,8 +134,8 @@ class ConsoleApp(AtTerminal):
             yield Words(name="title")
             yield Words(name="age")
         with Horizontal(id="tabs"):
-            for number, kind in enumerate(LISTS, 1):
-                yield Tab(kind, number)
+            for kind in LISTS:
+                yield Tab(kind)
         yield Words(name="trouble")
         yield Vertical(id="body")
         yield Prompt(self.world.names)
@@ -243,6 +215,7 @@ class ConsoleApp(AtTerminal):
         self._age(now)
         for tab in self._ground.query(Tab):
             tab.set_class(tab.kind == self.here.tab, "here")
+            tab.fit(self.size.width)
         main = self.world.main(self.here).shown
         failure = cluster.failure or main.failure
         if _is_not_local(failure):
@@ -260,7 +233,7 @@ class ConsoleApp(AtTerminal):
     def _wrong_in_cluster(self) -> str:
         """In one line, wherever somebody is."""
         found = [one.what for one in of_cluster(self.world.nodes.shown.value)]
-        return f"! {'; '.join(found)}  → {LISTS.index(places.NODES) + 1}" if found else ""
+        return f"! {'; '.join(found)}  → {places.key_of(places.NODES)}" if found else ""
 
     def _age(self, now: float) -> None:
         shown = self.world.main(self.here).shown
@@ -316,7 +289,7 @@ class ConsoleApp(AtTerminal):
     def _made(self, place: Place) -> View:
         if place.kind == LOG:
             return LogView(place, self.world, self.journal)
-        return _VIEWS[place.kind](place, self.world)
+        return VIEWS[place.kind](place, self.world)
 
     async def on_view_go(self, event: View.Go) -> None:
         """A view or a tab leads somewhere."""

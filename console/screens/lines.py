@@ -4,10 +4,15 @@ import shlex
 from typing import Final
 
 from console.called import typed
+from console.model.access import question
 from console.model.failure import Failure
 from console.model.profiles import where
 from console.model.quota_rules import client_of, flags
 from console.screens.places import (
+    ACLS,
+    AUDIT,
+    CAN,
+    CERTIFICATES,
     CLIENTS,
     GROUP,
     GROUPS,
@@ -26,6 +31,7 @@ from console.screens.places import (
     TOPICS,
     TRASH,
     TXNS,
+    USERS,
     Place,
     record_of,
 )
@@ -46,6 +52,10 @@ _LINES: Final = {
     TRASH: "penstock topic list --deleted",
     RECORDS: "penstock consume {} -e",
     TAIL: "penstock consume {} -o end",
+    USERS: "penstock user list",
+    ACLS: "penstock acl list",
+    AUDIT: "penstock audit",
+    CERTIFICATES: "penstock doctor",
 }
 
 
@@ -53,6 +63,8 @@ _READ: Final = {
     OVERVIEW: "penstock stats -w",
     CLIENTS: "penstock client list -w",
     LOG: "penstock event list -f",
+    AUDIT: "penstock audit -f",
+    CERTIFICATES: "penstock doctor",
 }
 """Of an appliance of this host, without asking it."""
 
@@ -72,6 +84,12 @@ def line(place: Place, bootstrap: str, data_dir: str, jobs: str = "") -> str:
         return asking(f"penstock quota explain {who}", bootstrap)
     if place.kind == QUOTAS and data_dir:
         return asking("penstock quota usage -w", bootstrap)
+    if place.kind == CAN:
+        return of_words(("acl", "can", *question(place.name).flags), bootstrap)
+    if place.kind == ACLS and place.name:
+        return of_words(("acl", "list", place.name), bootstrap)
+    if place.kind in (AUDIT, CERTIFICATES):
+        return typed(_LINES[place.kind])
     if place.kind == RECORD:
         topic, partition, offset = record_of(place)
         where = f"{partition}:{offset}..{offset + 1}"

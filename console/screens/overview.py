@@ -21,7 +21,7 @@ from console.screens import jobs as jobs_view
 from console.screens.actions import PAST, bindings
 from console.screens.chart import Chart
 from console.screens.clients import software, throttled
-from console.screens.places import CLIENTS, LISTS, Place
+from console.screens.places import CLIENTS, LISTS, Place, key_of
 from console.screens.rows import Cell, Column, Rows
 from console.screens.sources import Source
 from console.screens.view import Part, View, Words
@@ -165,7 +165,7 @@ class OverviewView(View):
         parts: list[list[Part]] = []
         for one in found[:_ATTENTION_MOST]:
             style = "bold red" if one.level == BAD else "yellow"
-            key = f"{LISTS.index(one.place) + 1}: " if one.place in LISTS else ""
+            key = f"{key_of(one.place)}: " if one.place in LISTS else ""
             remedy = f"  → {key}{one.remedy}" if one.remedy else ""
             parts.append([(f"! {one.what}", style), remedy])
         if found[_ATTENTION_MOST:]:
@@ -224,7 +224,7 @@ class OverviewView(View):
         for name, number in count.most_common(_KINDS_MOST):
             parts.append(f"  {name} ×{number} {in_bytes(fast[name])}/s")
         if count:
-            parts.append((f"  → {LISTS.index(CLIENTS) + 1}", "dim"))
+            parts.append((f"  → {key_of(CLIENTS)}", "dim"))
         waiting = sorted(
             (one for one in every if one.throttled_by), key=lambda one: -one.throttled_ms
         )

@@ -1,11 +1,15 @@
 """Where somebody is in the console, how they say where to go, and where they have been."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
+from console.model.access import question
+from console.model.acls import principal_of
 from console.model.failure import Failure
 from console.model.quota_rules import client_of
 
+T = TypeVar("T")
 OVERVIEW: Final = "overview"
 TOPICS: Final = "topics"
 TOPIC: Final = "topic"
@@ -21,26 +25,36 @@ TXNS: Final = "txns"
 LOG: Final = "log"
 NODES: Final = "nodes"
 TRASH: Final = "deleted"
+USERS: Final = "users"
+ACLS: Final = "acls"
+"""Of a name: the rules that hold for the principal of that name."""
+CAN: Final = "can"
+"""Its name is an `access.Question`, as its text has it."""
+AUDIT: Final = "audit"
+CERTIFICATES: Final = "certificates"
 
 RECORDS: Final = "records"
 TAIL: Final = "tail"
 RECORD: Final = "record"
 """Of a name `TOPIC PARTITION:OFFSET`; of the other two the name is a topic's."""
 
-LISTS: Final = (OVERVIEW, TOPICS, GROUPS, QUOTAS, JOBS, CLIENTS, TXNS, LOG, NODES)
-"""In the order of their tabs and of the keys 1, 2, …"""
+LISTS: Final = (OVERVIEW, TOPICS, GROUPS, QUOTAS, JOBS, CLIENTS, TXNS, LOG, NODES, USERS)
+"""In the order of their tabs and of the keys 1, 2, … 9, 0."""
+ACCESS: Final = (USERS, ACLS, AUDIT, CERTIFICATES)
+"""The places about who may come in and do what; one key goes around."""
 _OF_TOPIC: Final = (RECORDS, TAIL)
 _ABOVE: Final = {
     TOPIC: TOPICS, GROUP: GROUPS, QUOTA: QUOTAS, JOB: JOBS, PREVIEW: JOBS, TRASH: TOPICS,
-    **dict.fromkeys((*_OF_TOPIC, RECORD), TOPICS),
+    **dict.fromkeys((*_OF_TOPIC, RECORD), TOPICS), **dict.fromkeys((*ACCESS[1:], CAN), USERS),
 }  # fmt: skip
 _TRANSACTIONS: Final = "transactions"
 _OF: Final = {TOPICS: TOPIC, GROUPS: GROUP, QUOTAS: QUOTA, JOBS: JOB}
 """The list → one of what it lists."""
-_MORE: Final = (TRASH,)
+_MORE: Final = (TRASH, *ACCESS[1:])
 """Places without a name and without a tab."""
 _NAMED: Final = (
-    "topic NAME, records TOPIC, tail TOPIC, group NAME, quota WHO, job NAME, preview JOB|FILE"
+    "topic NAME, records TOPIC, tail TOPIC, group NAME, quota WHO, job NAME, preview JOB|FILE, "
+    "acls PRINCIPAL, can WHO OPERATION KIND NAME"
 )
 _MOST: Final = 100
 
@@ -60,12 +74,14 @@ class Place:
             return Place(TOPIC, self.name)
         if self.kind == RECORD:
             return Place(RECORDS, record_of(self)[0])
+        if self.kind == CAN:
+            return Place(ACLS)
         return Place(_ABOVE.get(self.kind, OVERVIEW))
 
     @property
     def needs_name(self) -> bool:
         """True if it is one of several of its kind."""
-        return self.kind in (*_OF.values(), *_OF_TOPIC, RECORD)
+        return self.kind in (*_OF.values(), *_OF_TOPIC, RECORD, CAN)
 
     @property
     def tab(self) -> str:
@@ -74,6 +90,11 @@ class Place:
 
 
 HOME: Final = Place(OVERVIEW)
+
+
+def key_of(kind: str) -> str:
+    """The key that leads to one of LISTS."""
+    return str((LISTS.index(kind) + 1) % 10)
 
 
 class History:
@@ -137,6 +158,8 @@ def jump(text: str) -> Place:
     name = name.strip()
     if word == PREVIEW and name:
         return Place(PREVIEW, name)
+    if word == CAN:
+        return Place(CAN, _said(question, name).text)
     for kind in _OF_TOPIC:
         if len(word) > 1 and kind.startswith(word):
             return _of_topic(kind, name)
@@ -150,13 +173,16 @@ def jump(text: str) -> Place:
         return Place(kind)
     if kind in _OF:
         one = _OF[kind]
-        return Place(one, _client(name) if one == QUOTA else name)
+        return Place(one, _said(client_of, name).text if one == QUOTA else name)
+    if kind == ACLS:
+        return Place(ACLS, _said(principal_of, name))
     raise NoPlace(f"{kind} takes no name: these do: {_NAMED}")
 
 
-def _client(text: str) -> str:
+def _said(read: Callable[[str], T], text: str) -> T:
+    """The result of `read` for a text. Raises NoPlace for its Failure."""
     try:
-        return client_of(text).text
+        return read(text)
     except Failure as wrong:
         raise NoPlace(f"{wrong.message}: {wrong.hint}" if wrong.hint else wrong.message) from None
 

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from console.model import cluster, configs, disk, job_watch, quotas, topics
+from console.model import access, certificates, cluster, configs, disk, job_watch, quotas, topics
+from console.model.audit_memory import AuditMemory, AuditSeen
 from console.model.cluster import Cluster, Seen
 from console.model.cluster_watch import ClusterSeen, Disks, disks
 from console.model.cluster_watch import Watch as ClusterWatch
@@ -33,6 +34,10 @@ from console.model.remembered import Memory, Remembered
 from console.model.versions import Told, told
 from console.screens import lines
 from console.screens.places import (
+    ACLS,
+    AUDIT,
+    CAN,
+    CERTIFICATES,
     CLIENTS,
     GROUP,
     GROUPS,
@@ -49,12 +54,14 @@ from console.screens.places import (
     TOPICS,
     TRASH,
     TXNS,
+    USERS,
     Place,
     record_of,
 )
 from console.screens.records.asked import Asked
 from console.screens.sources import Hush, Source
 from console.show.output import plain
+from penstock.reach import address_of
 from spark_local.board import TOPIC as TOPIC_OF_JOBS
 
 T = TypeVar("T")
@@ -129,6 +136,7 @@ class World:
         self.events: Source[EventsSeen] = self._local(
             "events", self._reading("penstock event list"), feeds.look
         )
+        self.access, self.audit, self.certificates = self._about_access()
         self.trash: Source[list[topics.Deleted]] = Source(
             "deleted topics", command("penstock topic list --deleted"),
             self._asking(topics.deleted), every_s=5,
@@ -156,6 +164,7 @@ class World:
     def asked(self, here: Place) -> list[Source[Any]]:
         """The sources that are asked while somebody is there."""
         found: list[Source[Any]] = [self.cluster, self.facts, *self._of_nodes(here)]
+        found += self._of_access(here)
         if here.kind == OVERVIEW:
             found += self._overview()
         if here.kind in (OVERVIEW, GROUPS):
@@ -188,6 +197,15 @@ class World:
             return [self.nodes, self.disks, self.versions] if seen is not None else [self.nodes]
         says = here.kind == OVERVIEW or (seen is not None and seen.several)
         return [self.nodes] if says and self.link.is_asked else []
+
+    def _of_access(self, here: Place) -> list[Source[Any]]:
+        if here.kind == CERTIFICATES:
+            known = self.facts.shown.value is not None or self.is_foreign
+            return [self.certificates] if known else []
+        found: list[Source[Any]] = [self.access] if here.kind in (USERS, ACLS, CAN) else []
+        if here.kind in (USERS, AUDIT) and self.data_dir:
+            found.append(self.audit)
+        return found
 
     def _overview(self) -> list[Source[Any]]:
         found: list[Source[Any]] = [self.folders]
@@ -225,6 +243,12 @@ class World:
             return self.groups
         if here.kind in (QUOTAS, QUOTA):
             return self.quotas
+        if here.kind in (USERS, ACLS, CAN):
+            return self.access
+        if here.kind == AUDIT and not self.is_foreign:
+            return self.audit
+        if here.kind == CERTIFICATES:
+            return self.certificates
         if here.kind in _LISTED:
             return self.trash if here.kind == TRASH else self.transactions
         if here.kind == LOG and not self.is_foreign:
@@ -315,6 +339,22 @@ class World:
             self._asking(lambda _: asked.look()), every_s=5,
         )  # fmt: skip
 
+    def _about_access(
+        self,
+    ) -> tuple[
+        Source[access.AccessSeen], Source[AuditSeen], Source[tuple[certificates.Shown, ...]]
+    ]:
+        """The sources about users and rules, the audit, and certificates."""
+        memory = AuditMemory(self.hush.breathe)
+        return (
+            Source(
+                "users and ACLs", self._command("penstock acl list"), self._asking(access.look),
+                every_s=3,
+            ),
+            self._local("audit", self._reading("penstock audit"), memory.look),
+            Source("certificates", "", self._asking(self._certificates), every_s=30, retry_s=5),
+        )  # fmt: skip
+
     def _cluster_wide(self) -> Source[ClusterSeen]:
         """Nodes, the quorum, and the replicas of all partitions."""
         watch = ClusterWatch(self.link, self.hush.breathe)
@@ -350,6 +390,16 @@ class World:
         """A source read from an appliance's folder. look: is given the folder."""
         asked = self._asking(lambda _: look(self.data_dir))
         return Source(name, line, asked, every_s=1, retry_s=2)
+
+    def _certificates(self, link: Link) -> tuple[certificates.Shown, ...]:
+        """Those of all listeners of an appliance of this host, or of where a broker is asked."""
+        facts = self.facts.shown.value
+        if facts is not None:
+            return tuple(certificates.look(one) for one in facts.secured)
+        if not link.door.uses_tls:
+            return ()
+        named = (address_of(one) for one in link.bootstrap.split(","))
+        return tuple(certificates.look(certificates.Secured("", *one)) for one in named)
 
     def _oldest(self, link: Link) -> dict[str, int]:
         facts = self.facts.shown.value

@@ -39,7 +39,7 @@ from console.model.topics import Deleted, Partition, Topic
 from console.model.versions import Told
 from console.screens.world import TopicSeen
 from console.show.output import plain
-from tests.console import calm_cluster
+from tests.console import calm_access, calm_cluster
 
 NOW_S = 1_790_000_000.0
 NOW_MS = int(NOW_S * 1000)
@@ -268,6 +268,9 @@ def answers():
             ["5 rows of the last 1,000 records of orders", "minute STRING, orders BIGINT"],
         ),
         "record": record(),
+        "access": calm_access.access(),
+        "audit": calm_access.audit(NOW_S),
+        "certificates": calm_access.certificates(NOW_S),
     }  # fmt: skip
 
 

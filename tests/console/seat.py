@@ -21,7 +21,7 @@ from textual.widgets import Input, TextArea
 from console.model.link import Link
 from console.screens.app import ConsoleApp
 from console.screens.changes.dialog import READY
-from console.screens.places import HOME, LISTS
+from console.screens.places import HOME, key_of
 from console.screens.sources import answered
 
 SMALL, LARGE = (80, 24), (200, 50)
@@ -113,7 +113,7 @@ class Seat:
 
 def tab(kind):
     """The key that leads to a list."""
-    return str(LISTS.index(kind) + 1)
+    return key_of(kind)
 
 
 def _contrast(one, other):

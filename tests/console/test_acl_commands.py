@@ -42,7 +42,7 @@ def test_what_is_added_is_listed_decides_and_can_be_removed(secured):
     assert json.loads(denied.stdout)["why"] == "no rule allows it"
     holders = listed(secured, "who-can", "write", "--topic", "orders")
     assert [one["principal"] for one in holders] == [
-        "User:ANONYMOUS", "User:CN=root,O=x", "User:loader",
+        "User:ANONYMOUS", "User:CN=root,O=x", "Owner:local", "User:loader",
     ]  # fmt: skip
     listed(
         secured, "add", "loader", "read", "-t", "or", "--prefixed", "--deny", "--host", "1.2.3.4"

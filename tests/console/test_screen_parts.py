@@ -16,7 +16,6 @@ from console.model.failure import Failure
 from console.model.local import Facts
 from console.model.stats import ApiRate, ProcessRate, TopicRate
 from console.screens import actions, clients, lines, places, rows, topics
-from console.screens.app import _VIEWS
 from console.screens.group import _spans
 from console.screens.help import told
 from console.screens.journal import MOST, Journal
@@ -25,6 +24,7 @@ from console.screens.log import LogView
 from console.screens.places import HOME, History, NoPlace, Place, jump, keeps
 from console.screens.sources import Hush, Source
 from console.screens.view import _line
+from console.screens.views import VIEWS
 from console.show import figures
 
 MOST_64 = (1 << 63) - 1
@@ -374,7 +374,7 @@ def test_threads_stand_back_while_a_key_is_answered():
     hush.breathe()  # not for ever, whatever became of the key
 
 
-VIEWS = _VIEWS | {places.LOG: LogView}
+VIEWS = VIEWS | {places.LOG: LogView}
 
 
 @pytest.mark.parametrize("kind", VIEWS)

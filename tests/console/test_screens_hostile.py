@@ -6,10 +6,16 @@ from itertools import cycle
 
 import pytest
 
+from appliance.authorization.standard import AclRule
 from appliance.history.samples import Whole
+from appliance.observer.shown import Certificate
 from appliance.quotas.limits import CONNECTION, PRODUCE, entity_text
 from appliance.ring.event_ring import LONGEST_TEXT
 from appliance.wire.otlp import Sample as OneSample
+from console.model.access import AccessSeen
+from console.model.acls import Policy
+from console.model.audit_memory import AuditSeen, LastLogin
+from console.model.certificates import Secured, Shown
 from console.model.change import Change, Fact, Proposal, Tier
 from console.model.client_metrics import Instance, Pushing
 from console.model.clients import Connection
@@ -47,6 +53,7 @@ from console.model.retention import Expiry
 from console.model.stats import ApiRate, ProcessRate, TopicRate
 from console.model.tail import Line
 from console.model.topics import Deleted, Partition, Topic
+from console.model.users import User
 from console.model.versions import Told
 from console.screens import quota_form
 from console.screens.changes.form import LINES, TEXT, Field, Form
@@ -200,6 +207,35 @@ def placed():
     return {0: Placed(parts, copies)}
 
 
+def access():
+    """Users and rules of such names."""
+    rules = tuple(
+        AclRule(kind, pattern, name, name, name, operation, permission)
+        for name in HOSTILE
+        for kind, pattern, operation, permission in ((2, 3, 4, 3), (7, 4, 2, 2), (4, 3, 9, 3))
+    )
+    users = tuple(User(name, {name: MOST, "SCRAM-SHA-512": -1}) for name in HOSTILE)
+    return AccessSeen(users, Policy(rules, HOSTILE, True, HOSTILE, True), "[/red]")
+
+
+def audited():
+    """Entries as somebody may have written them who took the file."""
+    events = ("login", "login-failed", "access-denied", "changed", "left-out", "[/red]")
+    for n, (name, event) in enumerate(zip(HOSTILE, events * 3, strict=True)):
+        changes = [{"type": name, "name": name, "action": name, name: name}, name, None]
+        words = ("principal", "address", "why", "resource", "operation", "request", "mechanism")
+        told = dict.fromkeys((*words, "name", "process"), name)
+        yield str(n), {"time": name, "event": event, **told, "changes": changes, "more": n}
+    yield "99", {"time": 5, "event": ["x"], "changes": "[/red]", "more": "[/red]", "of": [1]}
+
+
+def shown():
+    """Certificates for such names."""
+    for n, name in enumerate(HOSTILE):
+        ends = Certificate(-1e30 if n % 2 else 0.0, 1e30 if n % 3 else float(n), HOSTILE, name)
+        yield Shown(Secured(name, name, n), ends if n % 4 else None, name)
+
+
 def whole_record():
     headers = [(name, name.encode(errors="surrogateescape")) for name in HOSTILE]
     record = Record("[/red]", MOST, MOST, MOST, headers[2][1], headers[7][1], headers)
@@ -262,6 +298,10 @@ def answers():
         "nodes": cluster(),
         "disks": {n: Disks(MOST, None, HOSTILE) for n in range(len(HOSTILE))},
         "versions": Told(dict(enumerate(HOSTILE)), frozenset((1,))),
+        "access": access(),
+        "audit": AuditSeen(dict(audited()), {one: LastLogin(one, one, one, MOST)
+                                             for one in HOSTILE}),
+        "certificates": tuple(shown()),
         "record": leaf(whole_record(), Decoders(Choices(None, "")), plain),
         "group": GroupSeen(
             Group("[/red]", "\x1b[2J", "[/]", "[b", MOST, members),
@@ -278,7 +318,8 @@ def told(answer):
     def prepare(app):
         world = app.world
         for name in ("facts", "folders", "groups", "risks", "quotas", "jobs", "past", "trash",
-                     "transactions", "nodes", "disks", "versions"):  # fmt: skip
+                     "transactions", "nodes", "disks", "versions", "access", "audit",
+                     "certificates"):  # fmt: skip
             getattr(world, name).ask = lambda name=name: answer[name]
         world.events.ask = lambda: answer["events"]
         world._topic = lambda name: answer["topic"]
@@ -298,7 +339,8 @@ PLACES = (
     Place("clients"), Place("txns"), Place("quotas"),
     Place("quota", Client("\x1b[2J", "[@click=app.quit]x[/]").text),
     Place("jobs"), Place("job", "[/red]"), Place("preview", "\x1b]0;\udcff"),
-    Place("deleted"), Place("nodes"),
+    Place("deleted"), Place("nodes"), Place("users"), Place("acls"), Place("audit"),
+    Place("can", "User:[/red] write topic [/red]"), Place("certificates"),
 )  # fmt: skip
 
 

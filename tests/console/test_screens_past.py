@@ -13,7 +13,7 @@ from console.model.forecast import forecast
 from console.model.history import Past, Series
 from console.model.oldest import MOST, oldest_ms
 from console.model.remembered import Remembered
-from console.screens.places import CLIENTS, LISTS, OVERVIEW, Place
+from console.screens.places import CLIENTS, OVERVIEW, Place, key_of
 from console.show.figures import buckets
 from tests.console.seat import LARGE, sit
 
@@ -49,7 +49,7 @@ def test_the_past_is_charted_and_z_makes_it_longer(alone, wrote):
         for told in ("1 h", "1 d", "1 min", "10 min"):
             await seat.press("z")
             await seat.sees(f" {told}")
-        key = str(LISTS.index(CLIENTS) + 1)
+        key = key_of(CLIENTS)
         await seat.until(lambda: f"→ {key}" in seat.line("connections "), "where clients are")
         await seat.press(key)
         await seat.sees("loader [/]", "throttled", "penstock client list -w --data")

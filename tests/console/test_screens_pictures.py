@@ -17,7 +17,7 @@ from confluent_kafka import Producer
 
 from console.model.quota_rules import Client
 from console.screens.places import Place
-from tests.console import calm_world
+from tests.console import calm_access, calm_world
 from tests.console.seat import LARGE, SMALL, sit
 from tests.console.test_screens_hostile import told
 from tests.console_process import typing
@@ -28,7 +28,8 @@ PLACES = (
     Place("group", "reports"), Place("quotas"), Place("jobs"), Place("job", "revenue"),
     Place("clients"), Place("txns"), Place("deleted"), Place("log"),
     Place("quota", Client("", "loader").text), Place("record", "orders 0:89990"),
-    Place("preview", "revenue"), Place("records", "orders"), Place("nodes"),
+    Place("preview", "revenue"), Place("records", "orders"), Place("nodes"), Place("users"),
+    Place("acls"), Place("can", calm_access.QUESTION), Place("audit"), Place("certificates"),
 )  # fmt: skip
 IN_A_CLUSTER = (Place("nodes"), Place("overview"), Place("topic", "orders"), Place("groups"))
 LEAST = 2.4

@@ -19,7 +19,7 @@ curl -s localhost:9404/metrics
 Off by default: with `penstock.metrics.listener` a process of its own, the exporter, serves HTTP there. It reads the memory that the
 appliance counts in and asks no process of it, so a scrape is answered while the appliance is in trouble, and disturbs nobody
 ([decision 50](decisions/0050-metrics-from-a-process-beside.md)): a page of 1,000 partitions takes the exporter 3 to 5 ms of CPU, and nobody else any.
-Whoever can connect may read: it says names of topics, groups and clients.
+It says names of topics, groups and clients, so an address that other hosts reach is refused unless it asks for credentials ([below](#credentials)).
 
 | path | answer |
 |---|---|
@@ -28,6 +28,34 @@ Whoever can connect may read: it says names of topics, groups and clients.
 | `/readyz` | 200 when clients are served: every I/O process has its partitions open, a network process listens, all loops have turned within two seconds, everybody follows the metadata, all coordinators of groups and transactions are loaded, the controller knows the node and has not fenced it, and a connection made now to a listener was answered. Else 503. Both say as JSON what is `missing`, and under `warnings` what is wrong although it serves: partitions offline, a full disk, records that do not become visible, no control. No record is written for it: that the disk takes a write is seen when somebody writes |
 | `/readyz?probe=1` | that, and a record was taken, was read again, and a group was joined: `probed` is true then |
 
+## Credentials
+At `localhost` whoever can connect may read. At any other address a start, a reload and `penstock config lint` refuse the listener unless it asks for a
+password (HTTP's basic authentication), for a certificate, or both:
+
+```properties
+penstock.metrics.listener=0.0.0.0:9404
+penstock.metrics.security.protocol=SSL
+penstock.metrics.basic.auth.user.info=prometheus:PASSWORD
+listener.name.metrics.ssl.keystore.location=/etc/penstock/server.pem
+```
+
+With `listener.name.metrics.ssl.client.auth=required` and `listener.name.metrics.ssl.truststore.location=/etc/penstock/ca.pem` only clients with a
+certificate of that authority are served. `listener.name.metrics.ssl.*` are [TLS's settings](tls.md) for a listener that is called METRICS; what is not
+set there is taken from `ssl.*`. A renewed certificate is read within ten seconds. The password holds for every path, `/livez` and `/readyz` too; it is
+answered with 401 where it is missing. In Prometheus:
+
+```yaml
+scrape_configs:
+  - job_name: penstock
+    scheme: https
+    static_configs: [{targets: ["edge.example.org:9404"]}]
+    basic_auth: {username: prometheus, password_file: /etc/prometheus/penstock.password}
+    tls_config: {ca_file: /etc/prometheus/ca.pem}
+```
+
+`penstock.listeners.without.authentication=allow` opens it nevertheless, as it does [listeners of clients](secure.md#refused).
+
+## Health
 A listener without TLS is asked, where there is one. Of one with TLS the certificate is not verified: a node looks at its own host. Where only clients with a
 certificate are served, that a handshake came as far as being asked for one is answer enough for `/readyz`; a probe is not made then, and a warning says
 `not probed: every listener asks for a certificate`.
