@@ -6,13 +6,14 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from appliance.base.clock import Clock
+from appliance.certificates.mapping import NoRule
 from appliance.certificates.settings import TLS, of_listener, speaking
-from appliance.config import between_nodes
+from appliance.config import acl_checks, between_nodes, metrics_door
 from appliance.config.broker import BrokerConfig
 from appliance.config.listener_settings import key_of
 
 if TYPE_CHECKING:
-    from appliance.certificates.context import Certificate
+    from appliance.certificates.context import Certificate, Loaded
 
 
 class Checked:
@@ -51,6 +52,10 @@ def check(
                 f"listeners: the certificate of {listener} ({shown.subject}) is refused by clients:"
                 f" {trouble}"
             )
+    if metrics_door.speaks_tls(config) and (only is None or metrics_door.NAME.lower() in only):
+        from appliance.certificates.context import load
+
+        found.warnings += load(of_listener(config, metrics_door.NAME)).warnings
     found.warnings += _between_nodes(config)
     return found
 
@@ -70,10 +75,31 @@ def _between_nodes(config: BrokerConfig) -> list[str]:
         from appliance.certificates.context import load_client
 
         settings = of_listener(config, way.listener)
-        load_client(settings)
+        warnings += _own_principal(config, way, load_client(settings))
         if settings.truststore_location is None and settings.truststore_certificates is None:
             warnings.append(
                 f"{key_of(way.listener, 'ssl.truststore.location')}: without a trust store only"
                 " other nodes whose certificates come from a public authority are believed"
             )
     return warnings
+
+
+def _own_principal(config: BrokerConfig, way: between_nodes.NodeRoute, own: "Loaded") -> list[str]:
+    """A warning where the certificate that this node shows makes no node of it: the others, with
+    the same settings, refuse it."""
+    principals, listeners = acl_checks.nodes(config)
+    if not principals or way.listener not in listeners:
+        return []
+    subject = own.certificate.subject
+    try:
+        principal = f"User:{own.rules.apply(subject)}"
+        shown = f"{subject} is {principal} there"
+    except NoRule:
+        principal, shown = "", f"no rule of ssl.principal.mapping.rules fits {subject}"
+    if principal in principals:
+        return []
+    return [
+        f"{acl_checks.NODES}: this node's own certificate at {way.listener} is of none of"
+        f" {'; '.join(principals)}, so other nodes with these settings refuse it: {shown}. Sign"
+        " another one (penstock secure server), or name its principal"
+    ]

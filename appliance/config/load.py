@@ -9,6 +9,7 @@ from appliance.config import (
     acl_checks,
     cluster_checks,
     logins,
+    metrics_door,
     open_listeners,
     otlp,
     roles,
@@ -149,11 +150,6 @@ def _request(config: BrokerConfig) -> Said:
     yield from ()
 
 
-def _metrics(config: BrokerConfig) -> Said:
-    config.endpoint("penstock.metrics.listener")
-    yield from ()
-
-
 def _listeners(config: BrokerConfig) -> Said:
     yield from several_listeners.check(config)
     yield from open_listeners.check(config)
@@ -173,7 +169,7 @@ _CHECKS: Final[dict[str, Callable[[BrokerConfig], Said]]] = {
     "max.connections.per.ip.overrides": _addresses,
     "socket.request.max.bytes": _request,
     "advertised.listeners": cluster_checks.advertised,
-    "penstock.metrics.listener": _metrics,
+    metrics_door.LISTENER: metrics_door.check,
     "penstock.otlp.endpoint": otlp.check,
     "default.replication.factor": cluster_checks.copies,
     "min.insync.replicas": cluster_checks.in_sync,

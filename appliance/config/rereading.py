@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
+from appliance.config import metrics_door
 from appliance.config.broker import BrokerConfig, Entry
 from appliance.config.broker_settings import BROKER
 from appliance.config.kept_listeners import LISTENERS
@@ -18,10 +19,10 @@ from appliance.config.listener_settings import declared, is_tls
 from appliance.config.logins import concerns_logins
 from appliance.config.setting import READ_ONLY, shown
 
-METRICS_LISTENER: Final = "penstock.metrics.listener"
+METRICS_LISTENER: Final = metrics_door.LISTENER
 EXPORTERS: Final = frozenset(
     (
-        METRICS_LISTENER,
+        *(METRICS_LISTENER, metrics_door.PROTOCOL, metrics_door.BASIC),
         *("penstock.metrics.partitions.max", "penstock.metrics.topics.max"),
         *("penstock.otlp.endpoint", "penstock.otlp.interval.ms", "penstock.otlp.headers"),
     )

@@ -18,6 +18,11 @@ SERVED: Final = (PLAINTEXT, SSL, *logins.PROTOCOLS)
 SPEAKING: Final = (SSL, logins.SASL_SSL)
 _MAP: Final = "listener.security.protocol.map"
 _BETWEEN: Final = "security.inter.broker.protocol"
+_INSTEAD: Final = (
+    "Nodes log in by their certificates: SSL with ssl.client.auth=required and"
+    " penstock.node.principals, as penstock secure init sets them up"
+)
+"""In place of SASL between nodes."""
 
 
 def check_protocols(config: BrokerConfig) -> None:
@@ -30,6 +35,7 @@ def check_protocols(config: BrokerConfig) -> None:
                 raise ConfigError(
                     f"listeners: {one.name} is for controllers and stands for {protocol}; between"
                     f" nodes PLAINTEXT and SSL are served: map it in {_MAP}={one.name}:SSL,…"
+                    f" {_INSTEAD}"
                 )
         elif protocol not in SERVED:
             raise ConfigError(
@@ -61,7 +67,7 @@ def check_between_brokers(config: BrokerConfig) -> Iterator[str]:
         if protocol not in (PLAINTEXT, SSL):
             raise ConfigError(
                 f"{key}={name}: it stands for {protocol}, and between nodes PLAINTEXT and SSL are"
-                " served: name a listener that stands for one of them"
+                f" served: name a listener that stands for one of them. {_INSTEAD}"
             )
     yield from ()
 
@@ -71,7 +77,8 @@ def check_protocol_between(config: BrokerConfig) -> Iterator[str]:
     protocol = config.text(_BETWEEN).upper()
     if protocol not in (PLAINTEXT, SSL):
         raise ConfigError(
-            f"{_BETWEEN}={protocol}: between nodes PLAINTEXT and SSL are served; take one of them"
+            f"{_BETWEEN}={protocol}: between nodes PLAINTEXT and SSL are served; take one of them."
+            f" {_INSTEAD}"
         )
     if config.entry(_BETWEEN) is not None and config.get("inter.broker.listener.name"):
         raise ConfigError(

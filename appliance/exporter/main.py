@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from appliance.base.os_disk import OsDisk
 from appliance.config.otlp import Target
+from appliance.exporter.door import MetricsDoor
 from appliance.exporter.exposition import CONTENT_TYPE
 from appliance.exporter.knock import unanswered
 from appliance.exporter.post import Post
@@ -51,7 +52,7 @@ def run(post: Post, log: Log) -> int:
     rounds = ExporterRounds(exporter, pusher, bugs, clock)
     server = None
     if post.listener is not None:
-        server = Server(post.listener, pages.answer, rounds.on_bug)
+        server = Server(post.listener, pages.answer, rounds.on_bug, MetricsDoor(post.config, log))
     while os.getppid() == post.supervisor:
         wait_s = rounds.run_due()
         if server is None:

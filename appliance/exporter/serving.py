@@ -1,4 +1,5 @@
-"""HTTP for scrapers and probes: one request a connection, GET and HEAD, nothing else.
+"""HTTP for scrapers and probes: one request a connection, GET and HEAD, nothing else; in the clear
+or over TLS, with a password or without one (`door.py`).
 
 One thread and one epoll. Whoever connects has some seconds for the request and as many for the
 answer, and only so many are let in at a time, so a stranger costs at most a few descriptors and
@@ -17,6 +18,8 @@ from http import HTTPStatus
 from ipaddress import ip_address
 from typing import Final, NamedTuple
 
+from appliance.exporter.door import MetricsDoor
+
 MOST: Final = 64
 """Connections at a time; the others wait in the backlog while all of these are answered."""
 _ACCEPTED: Final = 64
@@ -27,6 +30,7 @@ _AGAIN_S: Final = 0.02
 _HEAD: Final = 8192
 _CHUNK: Final = 1 << 18
 _END: Final = b"\r\n\r\n"
+_CHALLENGE: Final = 'WWW-Authenticate: Basic realm="penstock", charset="UTF-8"\r\n'
 _HOST: Final = re.compile(rb"\r\nHost:[ \t]*([^\r\n]*?)[ \t]*\r\n", re.IGNORECASE)
 
 
@@ -56,15 +60,17 @@ class _Caller:
 class Server:
     """listener: bound, listening and non-blocking. answer: by the target of a request, such as
     /metrics?x=y, and when that came (monotonic); None: not yet. on_bug: is told where an exception
-    was met, and which."""
+    was met, and which. door: who may ask."""
 
     def __init__(
         self,
         listener: socket.socket,
         answer: Callable[[str, int], Answer | None],
         on_bug: Callable[[str, Exception], object],
+        door: MetricsDoor,
     ) -> None:
         self._listener = listener
+        self._door = door
         self._answer = answer
         self._on_bug = on_bug
         self._callers: dict[int, _Caller] = {}
@@ -115,6 +121,11 @@ class Server:
             except OSError:  # nobody is left, or has gone meanwhile
                 return
             sock.setblocking(False)
+            try:
+                sock = self._door.wrapped(sock, now_ns)
+            except OSError:  # it has gone already
+                sock.close()
+                continue
             caller = self._callers[sock.fileno()] = _Caller(sock, now_ns)
             self._epoll.register(sock.fileno(), select.EPOLLIN)
             self._go_on(caller)  # mostly its request is there already
@@ -141,11 +152,13 @@ class Server:
             self._close(caller)
 
     def _read(self, caller: _Caller) -> bool:
-        part = caller.sock.recv(_HEAD)
-        caller.told += part
-        if _END in caller.told:
-            return self._answered(caller)
-        return not part or len(caller.told) > _HEAD
+        while part := caller.sock.recv(_HEAD):  # of TLS, more may be there without a sign of it
+            caller.told += part
+            if _END in caller.told:
+                return self._answered(caller)
+            if len(caller.told) > _HEAD:
+                break
+        return True
 
     def _answered(self, caller: _Caller) -> bool:
         """Send the answer, or keep the caller until there is one. Whether it is over."""
@@ -176,6 +189,8 @@ class Server:
         elif self._is_local and not _is_this_host(caller.told):
             told = "the Host of a request is localhost, an IP address or this host's name\n"
             answer = Answer(HTTPStatus.MISDIRECTED_REQUEST, "text/plain", told)
+        elif not self._door.lets_in(caller.told):
+            answer = Answer(HTTPStatus.UNAUTHORIZED, "text/plain", "a password is needed\n")
         elif method not in ("GET", "HEAD"):
             answer = Answer(HTTPStatus.METHOD_NOT_ALLOWED, "text/plain", "GET or HEAD\n")
         else:
@@ -185,9 +200,10 @@ class Server:
             answer = found
         body = answer.text.encode("utf-8", "backslashreplace")
         status = HTTPStatus(answer.status)
+        more = _CHALLENGE if status is HTTPStatus.UNAUTHORIZED else ""
         head = (
             f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: {answer.content_type}\r\n"
-            f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+            f"Content-Length: {len(body)}\r\n{more}Connection: close\r\n\r\n"
         ).encode()
         return head if method == "HEAD" else head + body
 

@@ -17,7 +17,7 @@ from typing import Final
 from appliance.base.clock import OsClock
 from appliance.base.errors import ConfigError, StorageFailed
 from appliance.config.broker import BrokerConfig
-from appliance.config.listeners import in_url
+from appliance.config.metrics_door import metrics_url
 from appliance.config.rereading import EXPORTERS, METRICS_LISTENER
 from appliance.exporter.post import Post, addresses
 from appliance.metadata.identity import new_uuid
@@ -221,7 +221,7 @@ class Supervisor:
         self._aside = Aside(EXPORTER, entry, policy, self._log)
         if listener is not None:
             host, port = listener.getsockname()[:2]
-            self._log.event(INFO, "metrics", at=f"http://{in_url(host)}:{port}/metrics")
+            self._log.event(INFO, "metrics", at=metrics_url(self._config, host, port))
         if target is not None:
             self._log.event(INFO, "metrics-pushed", to=target.url)
 

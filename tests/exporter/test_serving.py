@@ -9,6 +9,8 @@ import threading
 import pytest
 from exporter_world import SECOND, World
 
+from appliance.config.load import load
+from appliance.exporter.door import MetricsDoor
 from appliance.exporter.knock import unanswered
 from appliance.exporter.main import Pages, process_state
 from appliance.exporter.post import Address
@@ -22,16 +24,24 @@ NOW = 0
 TEXT = "ä" * 3_000_000  # more than a socket takes at once
 
 
+def config(**settings):
+    """The settings of a listener of metrics; `_` stands for a dot."""
+    told = {"penstock.metrics.listener": "localhost:0"}
+    return load(None, told | {key.replace("_", "."): one for key, one in settings.items()})[0]
+
+
 class Place:
     """A server in this thread: `turn` until it has nothing to do."""
 
-    def __init__(self):
+    def __init__(self, door=None):
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
         self.listener.setblocking(False)
         self.now_ns = 0
         self.asked = []
         self.not_yet = False
-        self.server = Server(self.listener, self.answer, self.on_bug)
+        self.server = Server(
+            self.listener, self.answer, self.on_bug, door or MetricsDoor(config(), None)
+        )
         self.mine = []
 
     def answer(self, target, asked_ns):

@@ -1,0 +1,102 @@
+"""Access to the exporter: by a password of HTTP's basic authentication (RFC 7617), by a
+certificate, or for everybody; and the TLS that it speaks. A renewed certificate is read within ten
+seconds."""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import re
+import socket
+from typing import TYPE_CHECKING, Final
+
+from appliance.base.errors import ConfigError
+from appliance.certificates import files
+from appliance.certificates.holder import NOT_RENEWED, RENEWED
+from appliance.certificates.settings import TlsSettings, of_listener
+from appliance.config.broker import BrokerConfig
+from appliance.config.metrics_door import NAME, speaks_tls, user_info
+from appliance.shell.log import NOTICE, WARNING, Log
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+    from appliance.certificates.context import Certificate
+
+_LOOK_NS: Final = 10_000_000_000
+_AUTHORIZATION: Final = re.compile(
+    rb"\r\nAuthorization:[ \t]*Basic[ \t]+([A-Za-z0-9+/=]+)[ \t]*\r\n", re.IGNORECASE
+)
+
+
+class MetricsDoor:
+    """Lets in callers as the settings say."""
+
+    def __init__(self, config: BrokerConfig, log: Log) -> None:
+        """Raises ConfigError for a certificate that cannot be shown."""
+        told = user_info(config)
+        self._wanted = _digest(told.encode()) if told else b""
+        self._log = log
+        self._settings: TlsSettings | None = None
+        self._context: SSLContext | None = None
+        self._shown: Certificate | None = None
+        self._cause = ""  # why what is in the files is not shown
+        self._stamps: tuple[files.Stamp, ...] = ()
+        self._look_ns = 0
+        if speaks_tls(config):
+            self._settings = of_listener(config, NAME)
+            self._load(self._settings)
+
+    def wrapped(self, sock: socket.socket, now_ns: int) -> socket.socket:
+        """A new connection as it is spoken over: TLS, or the socket itself. now_ns: monotonic.
+        Raises OSError: it has ended."""
+        settings = self._settings
+        if settings is not None and now_ns >= self._look_ns:
+            self._look_ns = now_ns + _LOOK_NS
+            if files.changed(self._stamps):
+                self._renew(settings)
+        if self._context is None:
+            return sock
+        return self._context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+
+    def lets_in(self, request: bytes) -> bool:
+        """True if the head of a request has the password, or needs none. Both are compared by their
+        digests, so that the time tells nothing of either."""
+        if not self._wanted:
+            return True
+        found = _AUTHORIZATION.search(request)
+        try:
+            given = base64.b64decode(found[1], validate=True) if found is not None else b""
+        except binascii.Error:
+            given = b""
+        return hmac.compare_digest(_digest(given), self._wanted)
+
+    def _renew(self, settings: TlsSettings) -> None:
+        """Take what is in the files now, if it can be shown."""
+        before = self._shown
+        try:
+            self._load(settings)
+        except ConfigError as problem:
+            cause = str(problem)
+            if cause != self._cause:
+                self._log.event(WARNING, NOT_RENEWED, listener=NAME, cause=cause)
+            self._cause = cause
+            return
+        self._cause = ""
+        if self._shown is not None and self._shown != before:
+            told = {"subject": self._shown.subject, "valid_until": self._shown.until}
+            self._log.event(NOTICE, RENEWED, listener=NAME, **told)
+
+    def _load(self, settings: TlsSettings) -> None:
+        """Load it, and show it from now on. Raises ConfigError."""
+        from appliance.certificates.context import load
+        from appliance.exporter.tls_socket import TlsSocket
+
+        self._stamps = files.stamps(settings.files())
+        loaded = load(settings)
+        loaded.context.sslsocket_class = TlsSocket
+        self._context, self._shown = loaded.context, loaded.certificate
+
+
+def _digest(text: bytes) -> bytes:
+    return hashlib.sha256(text).digest()
