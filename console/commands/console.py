@@ -41,8 +41,8 @@ def command(
     """Open the terminal console: problems, rates, topics, groups, jobs.
 
     Press ? for the keys. PLACE is the first view: overview, topics, topic NAME, groups, group NAME,
-    jobs, job NAME, preview FILE, txns or log. Rates and processes are shown for an appliance of
-    this host; when none runs, the console offers to start one.
+    jobs, job NAME, preview FILE, txns, users, acls, audit or log. Rates and processes are shown for
+    an appliance of this host; when none runs, the console offers to start one.
 
     \b
     penstock console

@@ -46,7 +46,7 @@ class Person(NamedTuple):
         return self.principal.removeprefix("User:") if self.mechanisms else ""
 
 
-def look(link: Link) -> AccessSeen:
+def ask_access(link: Link) -> AccessSeen:
     """Asks for users and rules. Raises Failure when nobody answers."""
     problem, policy = "", None
     found: tuple[users.User, ...] = ()

@@ -121,12 +121,12 @@ def _removing(name: str, link: Link) -> Change:
         acls.remove(link, gone)
         return f"removed, with {len(gone)} ACLs"
 
-    def seen(link: Link) -> str | None:
+    def was_done(link: Link) -> str | None:
         left = users.user_named(link, name) is not None or rules_of(link, f"User:{name}")
         return None if left else f"removed, with {len(gone)} ACLs"
 
     return Change(
-        "Remove", ("user", "remove", name), apply, seen,
+        "Remove", ("user", "remove", name), apply, was_done,
         says=("It cannot log in any more.", _STAYS),
         facts=(Fact("logs in by", ", ".join(sorted(user.mechanisms))), Fact("ACLs", len(gone))),
         columns=("is removed, too",), rows=tuple((acls.sentence(one),) for one in gone),
@@ -165,11 +165,11 @@ def _adding_rules(wanted: tuple[AclRule, ...], link: Link) -> Change:
         acls.add(link, missing)
         return f"added: {_listed(missing)}"
 
-    def seen(link: Link) -> str | None:
+    def was_done(link: Link) -> str | None:
         return f"added: {_listed(missing)}" if set(missing) <= set(acls.rules(link)) else None
 
     return Change(
-        "Deny" if denies else "Allow", words_of(missing, "add"), apply, seen,
+        "Deny" if denies else "Allow", words_of(missing, "add"), apply, was_done,
         says=("What is denied is denied whatever other ACLs allow, from the next request on.",)
         if denies else (),
         columns=("before", "after"),
@@ -195,14 +195,14 @@ def _removing_rules(gone: tuple[AclRule, ...], link: Link) -> Change:
         acls.remove(link, left)
         return f"removed: {_listed(left)}"
 
-    def seen(link: Link) -> str | None:
+    def was_done(link: Link) -> str | None:
         return None if set(left) & set(acls.rules(link)) else f"removed: {_listed(left)}"
 
     says = (
         f"What no other ACL allows: {_DISCONNECTS}." if allows else "What it denied may be allowed."
     )
     return Change(
-        "Remove", words_of(left, "remove"), apply, seen, says=(says,),
+        "Remove", words_of(left, "remove"), apply, was_done, says=(says,),
         columns=("before", "after"),
         rows=tuple((acls.sentence(one), "none") for one in left), undo=add_rules(left),
     )  # fmt: skip

@@ -52,7 +52,7 @@ class AuditMemory:
         self._entries: deque[tuple[str, Entry]] = deque(maxlen=MOST)
         self._logins: dict[str, LastLogin] = {}
 
-    def look(self, folder: str) -> AuditSeen:
+    def read_news(self, folder: str) -> AuditSeen:
         """Returns what the file says now. Raises Failure where it cannot be read."""
         if folder != self._folder:
             self._forget(folder)

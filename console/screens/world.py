@@ -348,10 +348,10 @@ class World:
         memory = AuditMemory(self.hush.breathe)
         return (
             Source(
-                "users and ACLs", self._command("penstock acl list"), self._asking(access.look),
-                every_s=3,
+                "users and ACLs", self._command("penstock acl list"),
+                self._asking(access.ask_access), every_s=3,
             ),
-            self._local("audit", self._reading("penstock audit"), memory.look),
+            self._local("audit", self._reading("penstock audit"), memory.read_news),
             Source("certificates", "", self._asking(self._certificates), every_s=30, retry_s=5),
         )  # fmt: skip
 

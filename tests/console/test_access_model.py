@@ -151,17 +151,17 @@ def line(at, event, who="User:anna", **more):
 
 def test_the_last_login_and_what_failed_since_are_remembered(tmp_path):
     file, memory = tmp_path / FILE, AuditMemory()
-    assert memory.look(str(tmp_path)).entries == {}
+    assert memory.read_news(str(tmp_path)).entries == {}
     file.write_text(
         line(1, "login", address="10.0.0.7", mechanism="PLAIN") + line(2, "login-failed")
         + line(3, "login-failed", "User:bert")
     )  # fmt: skip
-    seen = memory.look(str(tmp_path))
+    seen = memory.read_news(str(tmp_path))
     assert seen.logins["User:anna"] == LastLogin("2026-11-28T15:04:01.000Z", "10.0.0.7", "PLAIN", 1)
     assert seen.logins["User:bert"].time == "" and seen.logins["User:bert"].failed == 1
     with file.open("a") as more:
         more.write(line(4, "login", address="10.0.0.8", mechanism="PLAIN"))
-    later = memory.look(str(tmp_path))
+    later = memory.read_news(str(tmp_path))
     assert later.logins["User:anna"] == LastLogin(
         "2026-11-28T15:04:04.000Z", "10.0.0.8", "PLAIN", 0
     )
@@ -170,6 +170,6 @@ def test_the_last_login_and_what_failed_since_are_remembered(tmp_path):
 
 def test_a_long_audit_takes_no_more_memory_than_its_end(tmp_path):
     (tmp_path / FILE).write_text(line(1, "login-failed") * (MOST + 5))
-    seen = AuditMemory().look(str(tmp_path))
+    seen = AuditMemory().read_news(str(tmp_path))
     assert len(seen.entries) == MOST and next(iter(seen.entries)) == "6"
     assert seen.logins["User:anna"].failed == MOST + 5

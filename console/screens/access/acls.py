@@ -83,7 +83,7 @@ class AclsView(View):
 
     def action_other(self) -> None:
         """The audit."""
-        around.go_on(self)
+        around.go_to_next(self)
 
     def action_ask(self) -> None:
         """Ask whether somebody may do something."""

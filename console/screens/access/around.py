@@ -16,7 +16,7 @@ def after(kind: str) -> str:
     return ACCESS[(ACCESS.index(kind) + 1) % len(ACCESS)]
 
 
-def go_on(view: View) -> None:
+def go_to_next(view: View) -> None:
     """To the next of them."""
     view.post_message(View.Go(Place(after(view.place.kind))))
 

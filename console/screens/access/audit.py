@@ -96,7 +96,7 @@ class AuditView(View):
 
     def action_other(self) -> None:
         """The certificates."""
-        around.go_on(self)
+        around.go_to_next(self)
 
     def action_tail(self) -> None:
         """To the end, and on with it."""

@@ -67,7 +67,7 @@ class CertificatesView(View):
 
     def action_other(self) -> None:
         """The users."""
-        around.go_on(self)
+        around.go_to_next(self)
 
     def _about(self) -> None:
         one = self._found.get(self.query_one("#certificates", Rows).key or "")

@@ -86,7 +86,7 @@ class UsersView(View):
 
     def action_other(self) -> None:
         """The ACLs."""
-        around.go_on(self)
+        around.go_to_next(self)
 
     def action_ask(self) -> None:
         """Ask whether the one under the cursor may do something."""
