@@ -21,6 +21,7 @@ import pytest
 from benchmarks import kafka, procstat, requests
 from benchmarks.peer import Peer, Wire, WrongAnswer
 from penstock import tied
+from tests import forked
 
 START_LIMIT_S = 60
 STOP_LIMIT_S = 30
@@ -72,7 +73,7 @@ class Broker:
     def start(self, *, wait: bool = True) -> "Broker":
         """Start it; by default wait until a request is answered."""
         with self.log.open("ab") as out:
-            self.process = subprocess.Popen(
+            self.process = forked.start(
                 self.command(), stdin=subprocess.DEVNULL, stdout=out, stderr=out,
                 env=os.environ | tied.environment(),
             )  # fmt: skip

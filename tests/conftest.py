@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.startup import byte_compile
 from tests import tiers
 
-pytest_plugins = ["penstock.pytest_plugin", "tests.outcomes", "tests.java_tools"]
+pytest_plugins = ["penstock.pytest_plugin", "tests.outcomes", "tests.java_tools", "tests.forked"]
 
 # What is kept from one run to the next is not for the folder in which somebody runs the tests.
 hypothesis.configuration.set_hypothesis_home_dir(
