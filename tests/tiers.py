@@ -32,6 +32,7 @@ PROOFS = (
     "spark/test_spark_demo_jobs.py",
     "spark/test_spark_exactly_once.py",
     "systemd/test_booted_units.py",
+    "systemd/test_container_ends.py",
     "systemd/test_debian_package.py::test_it_comes_serves_is_upgraded_and_goes",
     "tls/test_nodes_secured.py::test_a_cluster_changes_over_node_by_node",
     "transactions/",

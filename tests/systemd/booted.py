@@ -1,8 +1,11 @@
 """systemd as process 1 of a container, with Penstock installed there as docs/systemd.md says.
 
 Its files are the host's own, and what it writes goes to memory (overlay on tmpfs); its network is a
-loopback of its own. Mounts live in a mount namespace, so nothing is left when the container ends,
-and it ends when the process that started it does. Needs root and systemd-nspawn.
+loopback of its own. Mounts live in a mount namespace, so nothing is left when the container ends.
+
+It ends when the process that started it does, however that ends. A container's process 1 outlives
+a killed systemd-nspawn, so a process of its own session (`_ENDS`) kills everything that has the
+container's mounts. Needs root and systemd-nspawn.
 """
 
 import os
@@ -13,6 +16,7 @@ import subprocess
 import sys
 import time
 import uuid
+from contextlib import suppress
 from pathlib import Path
 
 CHECKOUT = Path(__file__).parents[2]
@@ -39,6 +43,23 @@ while [ "$again" ]; do
 done
 """
 """TERM powers it off. After USR1 it boots once more, when it has ended, over what its disk has."""
+_ENDS = """
+import os, sys, time
+from pathlib import Path
+
+sys.stdin.read()  # its end: the process that started this one has ended
+mark, me, quiet = sys.argv[1], os.getpid(), 0
+while quiet < 5:  # a process may be forking meanwhile
+    quiet += 1
+    for one in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark in (one / "mountinfo").read_text() and int(one.name) != me:
+                os.kill(int(one.name), 9)
+                quiet = 0
+        except OSError:
+            pass
+    time.sleep(0.1)
+"""
 _SCRIPT = """\
 #!/opt/penstock/bin/python
 import sys
@@ -63,6 +84,21 @@ def _packages():
     return {path: f"/opt/packages-{number}" for number, path in enumerate(found)}
 
 
+def processes(place):
+    """Ids of the processes that have the mounts of the container at `place`."""
+    found = []
+    for one in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if _mount(place) in (one / "mountinfo").read_text():
+                found.append(int(one.name))
+    return found
+
+
+def _mount(place):
+    """What stands in /proc/PID/mountinfo of each process of the container."""
+    return f"upperdir={place}/upper,"
+
+
 class NotBooted(Exception):
     """The host does not let systemd-nspawn boot; the text has what it said."""
 
@@ -77,6 +113,10 @@ class Booted:
         self._said = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._said.bind(f"\0penstock-{self._mark}")
         self._said.settimeout(LOOK_S)
+        self._ends = subprocess.Popen(
+            [sys.executable, "-c", _ENDS, _mount(place)],
+            stdin=subprocess.PIPE, start_new_session=True,
+        )  # fmt: skip
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 self._command(place), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
@@ -207,3 +247,5 @@ class Booted:
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
+        self._ends.stdin.close()
+        self._ends.wait()
