@@ -77,7 +77,7 @@ def listed(link: Link, names: tuple[str, ...] = (), regex: str | None = None) ->
     pattern = compiled(regex)
     answer = link.wait(link.admin().list_consumer_groups(request_timeout=link.timeout_s))
     for problem in answer.errors:
-        raise failure_of(problem.args[0])
+        raise failure_of(problem.args[0] if isinstance(problem, Exception) else problem)
     found = [
         Listed(
             str(one.group_id),

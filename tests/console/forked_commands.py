@@ -55,11 +55,21 @@ class Forks:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ | env, text=True,
         )  # fmt: skip
 
-    def run(self, *words, stdout=KEPT, stdin=b"", env=None, cwd=None, umask=None, encoding=None):
+    def run(
+        self, *words, stdout=KEPT, stderr=KEPT, stdin=b"", env=None, cwd=None, umask=None,
+        encoding=None,
+    ):  # fmt: skip
         """The ended command: returncode, stdout and stderr as bytes; all that a terminal got is
-        in stdout."""
+        in stdout. env: None in the place of a value takes the variable away. stderr: KEPT, FULL or
+        CLOSED."""
         how = {"words": [os.fsencode(word).decode("latin-1") for word in words], "stdout": stdout}
-        how |= {"stdin": stdin.decode("latin-1"), "env": env or {}, "cwd": cwd, "umask": umask}
+        how |= {
+            "stderr": stderr,
+            "stdin": stdin.decode("latin-1"),
+            "env": env or {},
+            "cwd": cwd,
+            "umask": umask,
+        }
         print(json.dumps(how | {"encoding": encoding}), file=self._process.stdin, flush=True)
         told = json.loads(self._process.stdout.readline())
         out, err = (told[name].encode("latin-1") for name in ("stdout", "stderr"))
@@ -99,7 +109,8 @@ def _answer(how):
         if not pid:
             if read >= 0:
                 os.close(read)
-            seat = (stdin.fileno(), out, out if read >= 0 else err.fileno())
+            told = _opened(FULL)[0] if how["stderr"] == FULL else err.fileno()
+            seat = (stdin.fileno(), out, out if read >= 0 else told)
             return _become(how, seat)
         painted = b""
         if read >= 0:
@@ -137,8 +148,14 @@ def _become(how, seat):
         os.dup2(fd, number)
     if how["stdout"] == CLOSED:
         os.close(1)
+    if how["stderr"] == CLOSED:
+        os.close(2)
     signal.alarm(int(LIMIT_S))
-    os.environ |= how["env"]
+    for name, value in how["env"].items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
     if how["cwd"]:
         os.chdir(how["cwd"])
     if how["umask"] is not None:
@@ -148,7 +165,9 @@ def _become(how, seat):
     sys.stdout = None
     if how["stdout"] != CLOSED:
         sys.stdout = os.fdopen(1, "w", encoding=encoding, closefd=False)
-    sys.stderr = os.fdopen(2, "w", encoding=encoding, errors="backslashreplace", closefd=False)
+    sys.stderr = None
+    if how["stderr"] != CLOSED:
+        sys.stderr = os.fdopen(2, "w", encoding=encoding, errors="backslashreplace", closefd=False)
     sys.argv = ["penstock", *(os.fsdecode(word.encode("latin-1")) for word in how["words"])]
     return False
 
@@ -163,8 +182,9 @@ def _leave():
     except SystemExit as end:
         code = end.code
     try:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
     except BaseException as problem:
         os.write(2, f"Exception ignored: {problem!r}".encode())
         code = 120
