@@ -404,7 +404,12 @@ class Broker(Node):
         if log.end_offset < had:
             self.world.reached("a log is cut")
             self.say(f"truncates {had} to {log.end_offset}")
-            self.progress.truncated(log.end_offset, {})
+            if log.log_start_offset == self.progress.log_start:
+                self.progress.truncated(log.end_offset, {})
+                return
+            self.world.reached("logs part below a log start")
+            self.progress = Progress(log.log_start_offset, log.end_offset, log.end_offset)
+            self.progress.follow(self.epoch)
 
     def lower_recovery_point(self, offset):
         """To what the log ends behind when it is cut there, before it is."""

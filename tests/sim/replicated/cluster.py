@@ -13,6 +13,8 @@ power. Without it the page caches of those in sync are what holds, and at least 
 its power.
 """
 
+from math import inf
+
 from sim.disk import SimDisk
 from sim.faults import Faults
 from sim.replicated.broker import LEAST_IN_SYNC, Broker
@@ -30,6 +32,7 @@ RARE = {
     "a log is cut": 10,
     "where logs part is asked again": 300,
     "a log begins anew": 30,
+    "logs part below a log start": inf,
     "a record comes again": 20,
 }
 """What is to come about in so many seeds."""
