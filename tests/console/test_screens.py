@@ -7,10 +7,11 @@ import pytest
 from benchmarks.kafka import free_port
 from console.model.failure import Failure
 from console.screens.actions import ACTIONS, APP, KINDS, ROWS
-from console.screens.app import _VIEWS, ConsoleApp
+from console.screens.app import ConsoleApp
 from console.screens.log import LogView
 from console.screens.places import LISTS, LOG, Place
 from console.screens.rows import Rows
+from console.screens.views import VIEWS
 from tests.console.seat import LARGE, SMALL, reading, sit, tab
 from tests.console_process import typing
 
@@ -299,7 +300,7 @@ def test_nothing_can_be_changed_through_its_link(filled):
 
 
 def test_every_action_is_there_once_and_has_its_method():
-    views = {scope: (_VIEWS | {LOG: LogView})[kind] for scope, kind in KINDS.items()}
+    views = {scope: (VIEWS | {LOG: LogView})[kind] for scope, kind in KINDS.items()}
     owners = {APP: ConsoleApp, ROWS: Rows} | views
     for one in ACTIONS:
         method = f"action_{one.call.partition('(')[0]}"
