@@ -73,12 +73,13 @@ class JobFolder:
         """Say what the job should be doing; also when it is said again. Raises JobError."""
         self.check_writable()
         wish = Wish(state, self.wish().number + 1)
-        write_json(self.path / "wish.json", {"state": wish.state, "number": wish.number})
+        content = {"state": wish.state, "number": wish.number}
+        write_json(self.path / "wish.json", content, sync=True)
         return wish
 
     def state(self) -> dict[str, Any]:
         """The state that the runner last published, empty when it never did."""
-        return read_json(self.path / "state.json")
+        return _whole(self.path / "state.json")
 
     def tell(self, state: dict[str, Any]) -> None:
         """For the runner: say how the job is."""
@@ -91,7 +92,7 @@ class JobFolder:
 
     def error(self) -> dict[str, Any]:
         """The last failure: at (ms), cause, remedy, trace; empty when there was none."""
-        return read_json(self.path / "error.json")
+        return _whole(self.path / "error.json")
 
     def keep_error(self, told: dict[str, Any]) -> None:
         """For the runner: what made it fail."""
@@ -205,17 +206,38 @@ class Folder:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The object in a file, empty when there is none."""
+    """The object in a file, empty when there is none. Raises JobError for a file that is cut."""
     try:
         found = json.loads(path.read_text())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
+    except ValueError:
+        raise cut(path.parent.name, path.name) from None
     assert isinstance(found, dict)
     return found
 
 
-def write_json(path: Path, content: dict[str, Any]) -> None:
-    """Replace a file in one step, also when several threads do: the last one counts."""
+def cut(job: str, file: str) -> JobError:
+    """The error for a file of a job that is not whole."""
+    problem = f"{file} of the job is cut, as a power cut leaves it"
+    return JobError(problem, f"penstock job reset {job} begins again, and derives all once more")
+
+
+def _whole(path: Path) -> dict[str, Any]:
+    """The object in a file that is written again soon, empty when it is cut."""
+    try:
+        return read_json(path)
+    except JobError:
+        return {}
+
+
+def write_json(path: Path, content: dict[str, Any], *, sync: bool = False) -> None:
+    """Replaces a file in one step, also when several threads do: the last one counts. sync: a
+    power cut leaves the old file or the new one."""
     part = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_native_id()}")
-    part.write_text(json.dumps(content))
+    with part.open("w") as file:
+        file.write(json.dumps(content))
+        if sync:
+            file.flush()
+            os.fsync(file.fileno())
     part.rename(path)

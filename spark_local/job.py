@@ -13,6 +13,7 @@ AT_LEAST_ONCE: Final = "at-least-once"
 EXACTLY_ONCE: Final = "exactly-once"
 TRANSACTION_MS: Final = 300_000
 """The longest that a micro-batch may take; brokers allow 15 minutes unless told otherwise."""
+MAX_AHEAD_MS: Final = 86_400_000
 METADATA: Final = ("_key", "_topic", "_partition", "_offset", "_timestamp")
 """Columns that `metadata = true` adds to a source."""
 
@@ -66,11 +67,13 @@ class Source:
     schema: str | None  # columns, or INFER
     event_time: str | None = None
     watermark_ms: int | None = None
+    max_ahead_ms: int = MAX_AHEAD_MS  # of an event time before the clock, with a watermark
     start: str = "earliest"  # earliest | latest | milliseconds since 1970 in digits
     max_records: int = 200_000  # of one micro-batch
     tasks: int = 0  # that read a micro-batch, at least; 0: one for each partition
     on_loss: str = "stop"  # stop | continue
     metadata: bool = False
+    options: dict[str, str] = field(default_factory=dict)  # Spark's, for a topic's values
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,7 @@ class Table:
     format: str
     schema: str | None
     refresh_ms: int = 30_000
+    options: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import re
 import tomllib
 from collections.abc import Callable
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from spark_local.job import (
     AT_LEAST_ONCE,
     EXACTLY_ONCE,
     INFER,
+    MAX_AHEAD_MS,
     METADATA,
     TRANSACTION_MS,
     Files,
@@ -36,6 +38,26 @@ _MASTER: Final = re.compile(r"local(\[(\*|\d+)\])?|spark://\S+|yarn|k8s://\S+")
 _VALUE_FORMATS: Final = ("json", "csv", "string", "binary")
 _FILE_FORMATS: Final = ("json", "csv", "parquet")
 _LONGEST_TRANSACTION_MS: Final = (1 << 31) - 1  # as InitProducerId has it
+_OPTIONS_OF_BOTH: Final = (
+    "timestampFormat",
+    "timestampNTZFormat",
+    "dateFormat",
+    "timeZone",
+    "locale",
+)
+_VALUE_OPTIONS: Final = {
+    "json": (
+        *_OPTIONS_OF_BOTH, "allowBackslashEscapingAnyCharacter", "allowComments",
+        "allowNonNumericNumbers", "allowNumericLeadingZeros", "allowSingleQuotes",
+        "allowUnquotedControlChars", "allowUnquotedFieldNames", "primitivesAsString",
+    ),
+    "csv": (
+        *_OPTIONS_OF_BOTH, "comment", "emptyValue", "escape", "ignoreLeadingWhiteSpace",
+        "ignoreTrailingWhiteSpace", "nanValue", "negativeInf", "nullValue", "positiveInf", "quote",
+        "sep",
+    ),
+}  # fmt: skip
+"""Options of Spark's readers that change how a value is read, and not what happens to a bad one."""
 _PLAIN_COLUMNS: Final = {"string": "value STRING", "binary": "value BINARY"}
 
 
@@ -141,6 +163,7 @@ def _source(name: str, read: TableReader, folder: Path, batch: bool) -> Source:
     _view_name(name, read)
     place = _place(read, folder)
     form, schema = _format(read, place)
+    options = _options(read, place, form)
     known = _columns(schema)
     metadata = read.flag("metadata")
     if metadata:
@@ -152,6 +175,9 @@ def _source(name: str, read: TableReader, folder: Path, batch: bool) -> Source:
     watermark = read.duration("watermark", None, least=0)
     if watermark is not None and event_time is None:
         read.wrong("watermark", "no column says when an event was", "write event_time too")
+    ahead = read.duration("max_ahead", MAX_AHEAD_MS)
+    if "max_ahead" in read and watermark is None:
+        read.wrong("max_ahead", "it guards a watermark, and there is none", "take the key out")
     if place.jdbc and not batch:
         read.wrong("jdbc", "a database is no stream", "write batch = true, or make it a table")
     if place.topic is None:
@@ -165,11 +191,13 @@ def _source(name: str, read: TableReader, folder: Path, batch: bool) -> Source:
         schema=schema,
         event_time=event_time,
         watermark_ms=watermark,
+        max_ahead_ms=ahead or MAX_AHEAD_MS,
         start=read.checked("start", _start, "earliest"),
         max_records=read.number("max_records", 200_000, 1, 1_000_000_000),
         tasks=read.number("tasks", 0, 1, 10_000),
         on_loss=read.choice("on_loss", ("stop", "continue"), "stop"),
         metadata=metadata,
+        options=options,
     )
     read.finish()
     return source
@@ -179,13 +207,14 @@ def _table(name: str, read: TableReader, folder: Path) -> Table:
     _view_name(name, read)
     place = _place(read, folder)
     form, schema = _format(read, place)
+    options = _options(read, place, form)
     key = read.names("key")
     if place.topic and not key:
         read.wrong("key", "a table of a topic has a key", 'write key = "column"')
     _known_columns(read, "key", key, _columns(schema))
     refresh = read.duration("refresh", 30_000, least=100)
     read.finish()
-    return Table(name, place, key, form, schema, refresh or 30_000)
+    return Table(name, place, key, form, schema, refresh or 30_000, options)
 
 
 def _sink(read: TableReader, folder: Path, batch: bool) -> Sink:
@@ -301,6 +330,23 @@ def _format(read: TableReader, place: Place) -> tuple[str, str | None]:
     if schema is None and "schema" not in read:
         read.wrong("schema", "it is missing", 'write schema = "name TYPE, …" or "infer"')
     return form, schema
+
+
+def _options(read: TableReader, place: Place, form: str) -> dict[str, str]:
+    """Options of Spark's reader for a topic's values."""
+    found = read.scalars("options")
+    if place.topic is None and found:
+        read.wrong("options", "a topic's values have them", "files have file = {options = {…}}")
+        return {}
+    known = _VALUE_OPTIONS.get(form, ())
+    for name in found:
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            hint = f"did you mean {near[0]}?" if near else f"known here: {', '.join(known)}"
+            if name == "mode":
+                hint = "a value that cannot be read is a dead letter; take it out"
+            read.wrong(f"options.{name}", f"a {form} value has no such option", hint)
+    return found
 
 
 def _restart(read: TableReader | None) -> Restart:

@@ -273,10 +273,12 @@ class Attempt:
         self._batch = max(self._batch, int(told.get("batchId") or 0))
         self._topics.publish_losses()
         account = progress.account(self._job, told, self._totals, now_ms())
+        began = told.get("timestamp")
+        began_ms = progress.milliseconds(str(began)) if began else None
         for span in progress.spans(self._job, told):
             begin = span.begin or initial(self._place.checkpoint, str(span.source.place.topic))
             with self._lock:
-                found = self._letters.saw(span.source, begin, span.end, span.bad)
+                found = self._letters.saw(span.source, begin, span.end, span.bad, began_ms)
             if found:
                 self._board.log(f"{found} records could not be read: {self._job.dead_letters}")
             topic = str(span.source.place.topic)

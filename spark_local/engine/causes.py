@@ -70,6 +70,12 @@ def translate(problem: BaseException, job: str) -> JobError:
         return JobError(str(problem.mistakes[0]), "correct the job file and add it again")
     text = _PLAN.sub("", _text(problem))
     root = root_cause(text)
+    if _names(problem) & _QUERY and "without watermark" in text:
+        return JobError(
+            "rows of mode append are final, and without a watermark no group of this query ever is",
+            'write [sink] mode = "update" (and key), or event_time and watermark in the source and '
+            "group by a window of that time; then add the job again",
+        )
     if _names(problem) & _QUERY:
         return JobError(_first(str(problem)), _CORRECT)
     if _LOST.search(text):

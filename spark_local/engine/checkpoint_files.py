@@ -54,6 +54,28 @@ def move_position(checkpoint: Path, topic: str, begin: Mapping[str, int], *, who
         _rewrite(file, topic, begin, whole=whole)
 
 
+def find_cut(checkpoint: Path) -> str:
+    """The name of a file that Spark needs and that is not whole, below the checkpoint; "" when
+    there is none. Spark syncs no file, so a power cut may leave the newest ones empty."""
+    files = [checkpoint / "metadata", *sorted(checkpoint.glob("sources/*/0"))]
+    for kind in ("offsets", "commits"):
+        numbers = [int(name) for name in _names(checkpoint, kind) if name.isdigit()]
+        files += [checkpoint / kind / str(number) for number in sorted(numbers)[-2:]]
+    cut = [one for one in files if one.exists() and not _is_whole(one)]
+    return str(cut[0].relative_to(checkpoint)) if cut else ""
+
+
+def _is_whole(file: Path) -> bool:
+    lines = file.read_text(errors="replace").strip("\0\n").splitlines()
+    if file.name != "metadata" and not (len(lines) > 1 and lines[0].startswith("v")):
+        return False
+    try:
+        told = [json.loads(line) for line in lines if line.startswith("{")]
+    except ValueError:
+        return False
+    return bool(told)
+
+
 def unplan(checkpoint: Path, batch: int) -> None:
     """Takes back the plan of a batch of which nothing was written. Only while the job does not
     run."""

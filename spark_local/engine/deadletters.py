@@ -36,6 +36,7 @@ class DeadLetters:
         kafka: ClientSettings,
         file: Path,
     ) -> None:
+        """file: where the count is kept; one that is not there for a look."""
         self._spark = spark
         self._job = job
         self._schemas = schemas
@@ -47,19 +48,27 @@ class DeadLetters:
         self._made = False
         self._pending: list[Any] = []
 
-    def saw(self, source: Source, begin: Offsets, end: Offsets, bad: int) -> int:
+    def saw(
+        self, source: Source, begin: Offsets, end: Offsets, bad: int, now_ms: int | None = None
+    ) -> int:
         """A batch of `source` went from `begin` to `end` and had `bad` bad records: how many
-        letters were written. What came before `begin` and was not seen through is looked at too."""
+        letters were written. What came before `begin` and was not seen through is looked at too.
+        now_ms: the time of the batch."""
         seen = self._seen.setdefault(source.name, {})
         since = {p: min(seen.get(p, begin.get(p, EARLIEST)), at) for p, at in end.items()}
         if not bad and all(since[p] >= begin.get(p, EARLIEST) for p in end):
             seen |= end
             return 0
-        written = self._search(source, since, end)
+        written = self._search(source, since, end, now_ms)
         seen |= end
         self.count += written
         self.keep()
         return written
+
+    def unreadable(self, source: Source, raw: "DataFrame", most: int) -> tuple[int, list[str]]:
+        """How many of these records cannot be read, and why the first of them cannot."""
+        found = self._bad(raw, source, None)
+        return found.count(), [reason(source, one) for one in found.limit(most).collect()]
 
     def table_letters(self, table: str, records: list[Any]) -> int:
         """Bad records of a table that were not told before."""
@@ -85,30 +94,35 @@ class DeadLetters:
         self._file.parent.mkdir(parents=True, exist_ok=True)
         write_json(self._file, {"count": self.count, "seen": self._seen})
 
-    def _search(self, source: Source, begin: Offsets, end: Offsets) -> int:
+    def _search(self, source: Source, begin: Offsets, end: Offsets, now_ms: int | None) -> int:
         raw = sources.raw_batch(self._spark, source, self._kafka, begin=begin, end=end)
         written = 0
-        for one in self._bad(raw, source).toLocalIterator():
+        for one in self._bad(raw, source, now_ms).toLocalIterator():
             self._write(one, reason(source, one))
             written += 1
         self._flush()
         return written
 
-    def _bad(self, raw: "DataFrame", source: Source) -> "DataFrame":
+    def _bad(self, raw: "DataFrame", source: Source, now_ms: int | None) -> "DataFrame":
         from pyspark.sql import functions as f
 
+        now = None if now_ms is None else f.timestamp_millis(f.lit(now_ms))
         schema = self._schemas[source.name]
-        records = values.parsed(raw, source.format, schema).where(values.bad(source))
+        records = values.parsed(raw, source.format, schema, source.options)
+        ahead = values.is_ahead(source, now).alias("ahead")
+        records = records.where(values.bad(source, now))
         wrong: Any = f.array().cast("array<string>")
         if source.format == "json":
             text = f.col("value").cast("string")
             fields = _fields(self._spark, schema)
             wrong = f.array_compact(
-                f.array(*(f.when(_unfit(text, name, kind), name) for name, kind in fields))
+                f.array(*(f.when(_unfit(text, name, kind, source), name) for name, kind in fields))
             )
+        if source.format == "csv":
+            wrong = f.array_compact(f.array(*_misfits(self._spark, source, schema)))
         corrupt = f.col(values.CORRUPT).isNotNull().alias("corrupt")
         return records.select("key", "value", "topic", "partition", "offset", corrupt,
-                              wrong.alias("wrong"))  # fmt: skip
+                              ahead, wrong.alias("wrong"))  # fmt: skip
 
     def _write(self, one: Any, error: str) -> None:
         headers = {"topic": one.topic, "partition": one.partition, "offset": one.offset}
@@ -143,9 +157,31 @@ def reason(source: Source, one: Any) -> str:
         if one.wrong:
             told = ", ".join(f"{name} = {json.dumps(found.get(name))}" for name in one.wrong)
             return f"it does not fit the schema: {told}"[:1000]
+    if one.ahead:
+        span = f"{source.max_ahead_ms // 1000} s"
+        return f"its {source.event_time}, the event time, is more than {span} ahead (max_ahead)"
     if one.corrupt:
-        return "it does not fit the schema"
+        told = f": {', '.join(one.wrong)}" if one.wrong else ""
+        return f"it does not fit the schema{told}"[:1000]
     return f"it has no {source.event_time}, the event time"
+
+
+def _misfits(spark: "SparkSession", source: Source, schema: str) -> list[Any]:
+    """For each column of a CSV value: null, or the column with its text where it does not fit."""
+    from pyspark.sql import functions as f
+
+    fields = _fields(spark, schema)
+    options = {**source.options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": values.CORRUPT}
+    texts = f.from_csv(
+        f.col("value").cast("string"), ", ".join(f"`{name}` STRING" for name, _ in fields), options
+    )
+    found = []
+    for name, kind in fields:
+        alone = f.to_csv(f.struct(texts[name].alias(name)), dict(source.options))
+        read = f.from_csv(alone, f"`{name}` {kind}, {values.CORRUPT} STRING", options)
+        told = f.concat(f.lit(f'{name} = "'), texts[name], f.lit('"'))
+        found.append(f.when(read[values.CORRUPT].isNotNull() & texts[name].isNotNull(), told))
+    return found
 
 
 def _fields(spark: "SparkSession", schema: str) -> list[tuple[str, str]]:
@@ -156,10 +192,10 @@ def _fields(spark: "SparkSession", schema: str) -> list[tuple[str, str]]:
     return [pair for pair in fields if pair[0] in names]
 
 
-def _unfit(text: Any, name: str, kind: str) -> Any:
+def _unfit(text: Any, name: str, kind: str, source: Source) -> Any:
     """True where this field alone keeps the record from being read."""
     from pyspark.sql import functions as f
 
     schema = f"`{name}` {kind}, {values.CORRUPT} STRING"
-    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": values.CORRUPT}
+    options = {**source.options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": values.CORRUPT}
     return f.from_json(text, schema, options)[values.CORRUPT].isNotNull()

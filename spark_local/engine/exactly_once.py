@@ -88,7 +88,7 @@ class ExactlyOnceSink(TopicSink):
 
     def _keep(self, kept: delivery.Kept) -> None:
         if kept != self._kept:
-            write_json(self._file, kept.content())
+            write_json(self._file, kept.content(), sync=True)
             self._kept = kept
 
     def _query(self) -> str | None:

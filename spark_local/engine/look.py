@@ -2,11 +2,14 @@
 
 import contextlib
 import io
+import os
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from spark_local.client_settings import ClientSettings
 from spark_local.engine import derive, sinks
+from spark_local.engine.deadletters import DeadLetters
 from spark_local.engine.derive import Derived
 from spark_local.engine.tables import spans_of
 from spark_local.job import EXACTLY_ONCE, Job
@@ -25,6 +28,7 @@ _STATEFUL: Final = {
     "FlatMapGroupsWithState": "your own state",
     "FlatMapGroupsInPandasWithState": "your own state",
 }
+_REASONS: Final = 3
 _JOIN: Final = "join of streams: rows that may still find a partner{until}"
 
 
@@ -38,6 +42,8 @@ class Preview:
     kinds: dict[str, str] = field(default_factory=dict)
     parts: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Topics that were not read whole → (records that were read, records that there are)."""
+    unreadable: dict[str, tuple[int, int, list[str]]] = field(default_factory=dict)
+    """Source → (records that cannot be read, records that were read, why the first cannot)."""
 
 
 def preview(
@@ -50,7 +56,22 @@ def preview(
     found = derive.derive(spark, job, kafka, streaming=False, last=last)
     shown = [one.asDict(recursive=True) for one in found.rows.limit(rows).collect()]
     kinds = {f.name: f.dataType.simpleString() for f in found.rows.schema.fields}
-    return Preview(list(found.rows.columns), shown, found.schemas, kinds, _parts(job, kafka, last))
+    unreadable = _unreadable(spark, job, kafka, found)
+    parts = _parts(job, kafka, last)
+    return Preview(list(found.rows.columns), shown, found.schemas, kinds, parts, unreadable)
+
+
+def _unreadable(
+    spark: "SparkSession", job: Job, kafka: ClientSettings, found: Derived
+) -> dict[str, tuple[int, int, list[str]]]:
+    letters = DeadLetters(spark, job, found.schemas, kafka, Path(os.devnull, "none"))
+    told = {}
+    for source in job.sources:
+        if (raw := found.raw.get(source.name)) is not None:
+            count, reasons = letters.unreadable(source, raw, _REASONS)
+            if count:
+                told[source.name] = (count, raw.count(), reasons)
+    return told
 
 
 def _parts(job: Job, kafka: ClientSettings, last: int) -> dict[str, tuple[int, int]]:

@@ -58,7 +58,7 @@ def infer(spark: "SparkSession", one: Source | Table, kafka: ClientSettings) -> 
     with tempfile.NamedTemporaryFile("wb", suffix=".txt") as sample:
         sample.write(b"\n".join(value.replace(b"\n", b" ") for value in values) + b"\n")
         sample.flush()
-        found = _of_files(spark, sample.name, one.format, {})
+        found = _of_files(spark, sample.name, one.format, one.options)
     if not found or found.startswith("_corrupt_record"):
         problem = f"the last {len(values)} values of topic {one.place.topic} are not {one.format}"
         raise JobError(problem, "write format and schema of the source")

@@ -18,7 +18,7 @@ from spark_local.engine import checkpoint_files
 from spark_local.engine.clients import CLIENTS, ClientError
 from spark_local.engine.deadletters import DeadLetters
 from spark_local.engine.progress import Totals
-from spark_local.folder import JobFolder, read_json, write_json
+from spark_local.folder import JobFolder, cut, read_json, write_json
 from spark_local.job import EXACTLY_ONCE, Job
 from spark_local.losses import Known, Loss, TopicState
 
@@ -53,6 +53,8 @@ class SourceTopics:
     def resume(self, letters: DeadLetters) -> None:
         """Before the query starts: moves its checkpoint where `on_loss` lets it go on. Raises
         JobError where it does not; ClientError."""
+        if file := checkpoint_files.find_cut(self._checkpoint):
+            raise cut(self._job.name, f"checkpoint/{file}")
         told = self._describe("first", "end")
         batch = checkpoint_files.unfinished(self._checkpoint)
         if batch is not None and batch == self._refused:
@@ -159,4 +161,4 @@ class SourceTopics:
         topics = {topic: one.content() for topic, one in sorted(self._known.items())}
         content = {"topics": topics, "refused": self._refused}
         if topics and content != read_json(self._file):
-            write_json(self._file, content)
+            write_json(self._file, content, sync=True)

@@ -48,7 +48,7 @@ def stream(
     }
     raw = spark.readStream.format("kafka").options(**(options | _start(source))).load()
     schema = schemas[source.name]
-    observed = values.parsed(raw, source.format, schema).observe(
+    observed = values.parsed(raw, source.format, schema, source.options).observe(
         OBSERVED + source.name, *_observations(source)
     )
     return _timed(values.rows(observed, source, columns(spark, schema)), source)
@@ -92,7 +92,7 @@ def batch(
     if raw is None:
         return _timed(_rest(spark, source, schemas), source)
     schema = schemas[source.name]
-    records = values.parsed(raw, source.format, schema)
+    records = values.parsed(raw, source.format, schema, source.options)
     return _timed(values.rows(records, source, columns(spark, schema)), source)
 
 

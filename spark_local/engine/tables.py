@@ -97,7 +97,7 @@ class CachedTable:
         # What cannot be read any more was replaced or deleted: no loss for a table.
         options |= {"startingOffsets": "earliest", "failOnDataLoss": "false"}
         raw = self._spark.read.format("kafka").options(**options).load()
-        records = values.parsed(raw, self.table.format, self._schema)
+        records = values.parsed(raw, self.table.format, self._schema, self.table.options)
         named = f.to_json(f.struct(*(f.col("row").getField(name) for name in self.table.key)))
         broken = f.col("value").isNotNull() & f.col(values.CORRUPT).isNotNull()
         row = f.struct(f.col("value").isNotNull().alias("there"), f.col("row").alias("row"))

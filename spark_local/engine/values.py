@@ -5,6 +5,7 @@ agree on what a bad record is: a value that does not fit the columns, or no even
 the job names one. A record without a value is a tombstone and no row.
 """
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from spark_local.job import METADATA, Source, Table
@@ -16,8 +17,11 @@ CORRUPT: Final = "__corrupt"
 _OPTIONS: Final = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
 
 
-def parsed(raw: "DataFrame", form: str, schema: str) -> "DataFrame":
-    """The connector's columns with `row` (a struct of the columns) and CORRUPT (text or null)."""
+def parsed(
+    raw: "DataFrame", form: str, schema: str, options: Mapping[str, str] | None = None
+) -> "DataFrame":
+    """The connector's columns with `row` (a struct of the columns) and CORRUPT (text or null).
+    options: of Spark's reader of JSON or CSV."""
     from pyspark.sql import functions as f
 
     value = f.col("value")
@@ -26,7 +30,9 @@ def parsed(raw: "DataFrame", form: str, schema: str) -> "DataFrame":
         row: Any = f.struct(value.cast(kind).alias("value"))
         return raw.withColumn("row", row).withColumn(CORRUPT, f.lit(None).cast("string"))
     reader = f.from_json if form == "json" else f.from_csv
-    row = reader(value.cast("string"), f"{schema}, {CORRUPT} STRING", _OPTIONS)
+    row = reader(
+        value.cast("string"), f"{schema}, {CORRUPT} STRING", {**(options or {}), **_OPTIONS}
+    )
     broken = f.when(value.isNotNull(), f.coalesce(row[CORRUPT], _empty(row, form)))
     return raw.withColumn("row", row).withColumn(CORRUPT, broken)
 
@@ -38,14 +44,31 @@ def _empty(row: "Column", form: str) -> "Column":
     return f.when(row.isNull(), f.lit("")) if form == "json" else f.lit(None).cast("string")
 
 
-def bad(source: Source) -> "Column":
-    """True where a parsed record of a source cannot be read."""
+def is_ahead(source: Source, now: "Column | None" = None) -> "Column":
+    """True where an event time would move the watermark too far ahead of `now`, the clock."""
+    from pyspark.sql import functions as f
+
+    if source.event_time is None or source.watermark_ms is None:
+        return f.lit(False)
+    if source.event_time in METADATA:
+        time = f.col(source.event_time[1:])
+    else:
+        time = f.col("row").getField(source.event_time)
+    latest = (f.current_timestamp() if now is None else now) + f.expr(
+        f"INTERVAL '{source.max_ahead_ms // 1000}' SECOND"
+    )
+    return f.coalesce(time.try_cast("timestamp") > latest, f.lit(False))
+
+
+def bad(source: Source, now: "Column | None" = None) -> "Column":
+    """True where a parsed record of a source cannot be read. now: the time of its batch, else the
+    clock."""
     from pyspark.sql import functions as f
 
     wrong = f.col(CORRUPT).isNotNull()
     if source.event_time and source.event_time not in METADATA:
         wrong = wrong | f.col("row").getField(source.event_time).isNull()
-    return f.col("value").isNotNull() & wrong
+    return f.col("value").isNotNull() & (wrong | is_ahead(source, now))
 
 
 def rows(records: "DataFrame", source: Source | Table, columns: list[str]) -> "DataFrame":

@@ -57,6 +57,20 @@ def test_a_job_file_means_what_it_says():
     assert job.inputs == [source, table]
 
 
+def test_options_of_values_are_those_that_change_how_they_are_read():
+    text = GOOD.replace("[tables", 'options = {timestampFormat = "yyyy/MM/dd"}\n[tables', 1)
+    job = parse(text.replace('watermark = "2 hours"', 'watermark = "2 hours"\nmax_ahead = "1 h"'),
+                Path("/jobs/x.toml"))  # fmt: skip
+    assert job.sources[0].options == {"timestampFormat": "yyyy/MM/dd"}
+    assert (job.sources[0].max_ahead_ms, job.tables[0].options) == (3_600_000, {})
+    (mode,) = mistakes(text.replace("timestampFormat =", "mode ="))
+    assert "options.mode" in mode and "is a dead letter" in mode
+    (near,) = mistakes(text.replace("timestampFormat =", "timestampformat ="))
+    assert "did you mean timestampFormat?" in near
+    (alone,) = mistakes(GOOD.replace('watermark = "2 hours"', 'max_ahead = "1 h"'))
+    assert "[sources.flights] max_ahead" in alone
+
+
 def test_a_topic_may_get_its_rows_exactly_once(tmp_path):
     text = GOOD.replace("[sink]", f'[sink]\n{ONCE}\ntransaction_timeout = "2 minutes"')
     assert parse(text, tmp_path / "x.toml").sink.transaction_timeout_ms == 120_000

@@ -299,6 +299,20 @@ def test_a_mistake_in_the_query_is_sparks_own_sentence():
     assert found.final
 
 
+def test_a_group_that_is_never_final_names_the_keys_that_help():
+    class AnalysisException(Exception):
+        """As PySpark names it."""
+
+    said = (
+        "[STREAMING_OUTPUT_MODE.UNSUPPORTED_OPERATION] Invalid streaming output mode: append. This "
+        "output mode is not supported for streaming aggregations without watermark on streaming "
+        "DataFrames/DataSets. SQLSTATE: 42KDE"
+    )
+    found = causes.translate(AnalysisException(PLANNED.format(said)), "j")
+    assert "without a watermark no group" in found.problem and found.final
+    assert 'mode = "update"' in found.remedy and "event_time and watermark" in found.remedy
+
+
 def test_lag_is_counted_and_aged():
     job = parse(TEXT, Path("/x/events.toml"))
     told = {

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from spark_local.cause import JobError
 from spark_local.engine import checkpoint_files
+from spark_local.folder import Folder, read_json
 from spark_local.losses import Known, TopicState, after, continued, losses, stopped
 
 OLD, NEW = "id-1", "id-2"
@@ -74,7 +76,7 @@ def made(path: Path, batches, done):
         (path / "offsets" / str(number)).write_text(text)
         (path / "offsets" / f".{number}.crc").write_bytes(b"crc")
     for number in range(done):
-        (path / "commits" / str(number)).write_text("v1\n{}")
+        (path / "commits" / str(number)).write_text('v1\n{"nextBatchWatermarkMs":0}')
     (path / "sources/0/0").write_bytes(b'\0v1\n{"t": {"0": 7}}')
     (path / "sources/1/0").write_bytes(b'\0v1\n{"u": {"0": 1}}')
     return path
@@ -119,3 +121,24 @@ def test_the_plan_of_a_refused_batch_is_taken_back(tmp_path):
     assert checkpoint_files.unfinished(place) is None
     assert checkpoint_files.position(place, "t") == {"0": 10}
     assert sorted(one.name for one in (place / "offsets").iterdir()) == [".0.crc", "0"]
+
+
+@pytest.mark.parametrize("name", ["metadata", "offsets/1", "offsets/0", "commits/1", "sources/0/0"])
+@pytest.mark.parametrize("left", [0, 5, -3])
+def test_a_file_that_a_power_cut_left_is_named(tmp_path, name, left):
+    place = made(tmp_path, [plan(t={"0": 10}), plan(t={"0": 20})], done=2)
+    (place / "metadata").write_text('{"id": "x"}')
+    assert checkpoint_files.find_cut(place) == ""
+    whole = (place / name).read_bytes()
+    (place / name).write_bytes(whole[:left] if left else b"")
+    assert checkpoint_files.find_cut(place) == name
+
+
+def test_a_cut_file_of_a_job_is_one_sentence(tmp_path):
+    place = Folder(tmp_path).at("j")
+    place.path.mkdir()
+    for name in ("state.json", "dead.json"):
+        (place.path / name).write_text("")
+    assert place.state() == {}
+    with pytest.raises(JobError, match=r"dead.json of the job is cut.*penstock job reset j"):
+        read_json(place.path / "dead.json")

@@ -261,6 +261,46 @@ def test_a_row_may_be_as_large_as_its_topic_takes_and_a_larger_one_ends_the_job(
     assert told["restarts"] == 0
 
 
+TIMES = """
+sql = "SELECT at, temp FROM temps"
+[sources.temps]
+topic = "{source}"
+format = "csv"
+schema = "at TIMESTAMP, temp DOUBLE"
+options = {{timestampFormat = "yyyy/MM/dd HH:mm"}}
+event_time = "at"
+watermark = "1 hour"
+[sink]
+topic = "{sink}"
+key = "at"
+"""
+
+
+def test_times_are_read_as_they_are_written_and_none_of_the_future_moves_the_watermark(bench):
+    from spark_local.engine import look
+
+    source, sink, name = bench.topic("in"), f"out-{bench.mark}", f"times-{bench.mark}"
+    future, bad = b"9999/01/01 00:00,1.5", b'"2010-01-01 00:00","x,y"'
+    bench.write(source, b"2010/01/01 00:30,39.4", future, bad, b"2010/01/01 02:00,39.6")
+    place = bench.add(name, TIMES.format(source=source, sink=sink))
+    bench.read_rows(place, 4)
+    bench.until(place, lambda told: told["progress"].get("dead_letters") == 2)
+    bench.write(source, b"2010/01/01 03:00,39.9")  # the next batch tells the watermark of this one
+    bench.until(place, lambda told: str(told["progress"]["watermark"]).startswith("2010"))
+    letters = bench.read(f"{name}.dlq")
+    assert [letter.value() for letter in letters] == [future, bad]
+    reasons = [dict(letter.headers())["error"].decode() for letter in letters]
+    assert reasons == [
+        "its at, the event time, is more than 86400 s ahead (max_ahead)",
+        'it does not fit the schema: at = "2010-01-01 00:00", temp = "x,y"',
+    ]
+    found = look.preview(bench.spark, place.job(), bench.kafka, rows=5, last=10)
+    assert found.unreadable == {"temps": (2, 5, reasons)}
+    assert [row["temp"] for row in found.rows] == [39.4, 39.6, 39.9]
+    place.wish_for("stopped")
+    assert bench.state(place, "stopped")["progress"]["late_rows"] == 0
+
+
 def test_one_job_does_not_disturb_another(bench):
     source, sink = bench.topic("in"), f"out-{bench.mark}"
     text = COUNTS.format(source=source, sink=sink)

@@ -63,6 +63,10 @@ def preview(
             f"Of topic {topic} the last {part:,} of {whole:,} records: counts and sums are of "
             "these alone; --last RECORDS reads more."
         )
+    for name, (bad, of, reasons) in found.unreadable.items():
+        say(f"{bad:,} of {of:,} records of {name} cannot be read, and go to {read.dead_letters}:")
+        for reason in reasons:
+            say(f"  {reason}")
     emit(shown, output, name=found.columns[0])
     if not shown:
         say("It derives no row from these records.")
