@@ -24,7 +24,7 @@ from appliance.base.os_disk import OsDisk
 from appliance.config.log_config import LogConfig
 from appliance.logstore import cleanable
 from appliance.logstore.compaction import Compactor
-from appliance.logstore.log import Log
+from appliance.logstore.log import PartitionLog
 from appliance.wire import compression
 from appliance.wire.batch import NewRecord, build_batch, read_header
 
@@ -33,11 +33,11 @@ CHUNK = 512 << 10
 PER_BATCH = 100
 
 
-def make(folder: str, records: int, keys: int, codec: int) -> Log:
+def make(folder: str, records: int, keys: int, codec: int) -> PartitionLog:
     """A log of full segments and an empty active one."""
     rng = random.Random(7)
     config = LogConfig(segment_bytes=64 << 20, compact=True, delete=False)
-    log = Log.create(OsDisk(), folder, bytes(16), config, now_ms=0)
+    log = PartitionLog.create(OsDisk(), folder, bytes(16), config, now_ms=0)
     for _ in range(records // PER_BATCH):
         made = [
             NewRecord(1_700_000_000_000, b"key-%08d" % rng.randrange(keys), rng.randbytes(44) * 2)
@@ -51,7 +51,7 @@ def make(folder: str, records: int, keys: int, codec: int) -> Log:
     return log
 
 
-def compact(log: Log) -> tuple[float, float, int]:
+def compact(log: PartitionLog) -> tuple[float, float, int]:
     """CPU seconds for the keys, for writing anew, records that stay. The log stays as it is."""
     found = cleanable.look(log, 0, log.end_offset, 0)
     work = cleanable.work(log, found, 0, MEMORY, 0.9, CHUNK)
@@ -94,7 +94,7 @@ def lateness(seconds: float) -> list[float]:
 
 
 @contextmanager
-def on_a_thread(log: Log) -> Iterator[None]:
+def on_a_thread(log: PartitionLog) -> Iterator[None]:
     """Compaction over and over beside the loop, under the same GIL."""
     over = threading.Event()
 
@@ -128,10 +128,10 @@ def in_a_process(folder: str) -> Iterator[None]:
             child.kill()
 
 
-def opened(folder: str) -> Log:
+def opened(folder: str) -> PartitionLog:
     """The log that another process made."""
     config = LogConfig(segment_bytes=64 << 20, compact=True, delete=False)
-    return Log.open(
+    return PartitionLog.open(
         OsDisk(),
         folder,
         config,

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import MISSING
 from typing import Any, Final, NamedTuple
 
-from appliance.wire.fields import Field, Layout
+from appliance.wire.fields import Field, StructLayout
 from appliance.wire.messages import encode_request, is_flexible, layout_of, request_type
 from benchmarks import requests
 
@@ -71,7 +71,7 @@ def shapes(key: int, version: int, elements: int, size: int) -> Iterator[Shape]:
             yield shape
 
 
-def _paths(layout: Layout, before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+def _paths(layout: StructLayout, before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     for field in layout.fields:
         if field.array:
             yield (*before, field.name)
@@ -79,7 +79,7 @@ def _paths(layout: Layout, before: tuple[str, ...] = ()) -> Iterator[tuple[str, 
             yield from _paths(field.nested, (*before, field.name))
 
 
-def _field_at(layout: Layout, path: tuple[str, ...]) -> Field:
+def _field_at(layout: StructLayout, path: tuple[str, ...]) -> Field:
     fields = {field.name: field for field in layout.fields}
     found = fields[path[0]]
     if len(path) == 1:
@@ -88,17 +88,17 @@ def _field_at(layout: Layout, path: tuple[str, ...]) -> Field:
     return _field_at(found.nested, path[1:])
 
 
-def _layout_at(layout: Layout, path: tuple[str, ...]) -> Layout | None:
+def _layout_at(layout: StructLayout, path: tuple[str, ...]) -> StructLayout | None:
     return _field_at(layout, path).nested
 
 
-def _numbers(layout: Layout, path: tuple[str, ...]) -> int:
+def _numbers(layout: StructLayout, path: tuple[str, ...]) -> int:
     """Plain numbers of which so many count as one element."""
     field = _field_at(layout, path)
     return 4 if field.kind.startswith(("int", "uint")) and "partition" not in field.name else 1
 
 
-def _nested_arrays(layout: Layout) -> int:
+def _nested_arrays(layout: StructLayout) -> int:
     """Elements that one element needs besides itself."""
     return sum(
         (field.array and field.tag < 0)
@@ -112,7 +112,9 @@ def _shape(key: int, version: int, path: tuple[str, ...], count: int, known: boo
     return Shape(key, version, ".".join(path), known, count, encode_request(message))
 
 
-def _struct(layout: Layout, path: tuple[str, ...], count: int, number: int, known: bool) -> Any:
+def _struct(
+    layout: StructLayout, path: tuple[str, ...], count: int, number: int, known: bool
+) -> Any:
     values = {}
     for field in layout.fields:
         rest = path[1:] if path and path[0] == field.name else ()

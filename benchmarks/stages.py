@@ -25,9 +25,9 @@ from appliance.handlers import k00_produce, k01_fetch
 from appliance.handlers.exchange import Exchange, Host, Route
 from appliance.handlers.fetch_sessions import FetchSessions
 from appliance.handlers.overtaking import Overtaking
-from appliance.logstore.log import Log
+from appliance.logstore.log import PartitionLog
 from appliance.netproc.cursors import Cursors
-from appliance.netproc.segments import Segments
+from appliance.netproc.segments import SegmentFiles
 from appliance.ring import partition_table as columns
 from appliance.ring.messages import APPEND, APPENDED, Message
 from appliance.ring.partition_table import PartitionTable
@@ -69,7 +69,7 @@ class Bench:
         self.memory = memoryview(self.frame)
         self.body_at = len(head)
         self.batch_at = self.frame.index(self.batch)
-        self.log = Log.create(
+        self.log = PartitionLog.create(
             OsDisk(), f"{folder}/flights-0", b"t" * 16, LogConfig(), now_ms=NOW_MS
         )
         ring = memoryview(bytearray(ring_bytes(1024)))
@@ -245,7 +245,7 @@ def fetch_stages(bench: Bench, size: int) -> list[tuple[str, str, float]]:
     ):
         state[column] = value
     fd = os.open(bench.path, os.O_RDONLY)
-    segments = Segments(bench.table, [os.path.dirname(os.path.dirname(bench.path))])
+    segments = SegmentFiles(bench.table, [os.path.dirname(os.path.dirname(bench.path))])
     cursors = Cursors()
     cursors.remember(0, log.active_base, 0, 0, 0)
     file = SimpleNamespace(fd=fd)

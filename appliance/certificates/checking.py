@@ -13,7 +13,7 @@ from appliance.config.broker import BrokerConfig
 from appliance.config.listener_settings import key_of
 
 if TYPE_CHECKING:
-    from appliance.certificates.context import Certificate, Loaded
+    from appliance.certificates.context import Certificate, LoadedContext
 
 
 class Checked:
@@ -84,7 +84,9 @@ def _between_nodes(config: BrokerConfig) -> list[str]:
     return warnings
 
 
-def _own_principal(config: BrokerConfig, way: between_nodes.NodeRoute, own: "Loaded") -> list[str]:
+def _own_principal(
+    config: BrokerConfig, way: between_nodes.NodeRoute, own: "LoadedContext"
+) -> list[str]:
     """A warning where the certificate that this node shows makes no node of it: the others, with
     the same settings, refuse it."""
     principals, listeners = acl_checks.nodes(config)

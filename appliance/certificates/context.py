@@ -60,7 +60,7 @@ class Certificate(NamedTuple):
         return ""
 
 
-class Loaded(NamedTuple):
+class LoadedContext(NamedTuple):
     """context: for the side of connections that it was loaded for. rules: from certificates of
     clients to their names. stamps: of the files that it was read from. warnings: for who set it."""
 
@@ -71,7 +71,7 @@ class Loaded(NamedTuple):
     warnings: tuple[str, ...]
 
 
-def load(settings: TlsSettings) -> Loaded:
+def load(settings: TlsSettings) -> LoadedContext:
     """Read everything. Raises ConfigError: the setting, the file, what to do."""
     if settings.client_auth not in _AUTH:
         raise ConfigError(
@@ -86,7 +86,7 @@ def load(settings: TlsSettings) -> Loaded:
     return loaded
 
 
-def load_client(settings: TlsSettings) -> Loaded:
+def load_client(settings: TlsSettings) -> LoadedContext:
     """Reads everything for connections to other nodes: the certificate of the listener is shown
     there too, and theirs must come from its trust store, else from an authority that the host
     trusts. Names are checked unless `ssl.endpoint.identification.algorithm` is empty. Raises
@@ -100,7 +100,7 @@ def load_client(settings: TlsSettings) -> Loaded:
     return loaded
 
 
-def _loaded(context: ssl.SSLContext, settings: TlsSettings, rules: Rules) -> Loaded:
+def _loaded(context: ssl.SSLContext, settings: TlsSettings, rules: Rules) -> LoadedContext:
     chosen = ciphers.choose(
         settings.protocols, settings.cipher_suites,
         settings.key("ssl.enabled.protocols"), settings.key("ssl.cipher.suites"),
@@ -118,7 +118,7 @@ def _loaded(context: ssl.SSLContext, settings: TlsSettings, rules: Rules) -> Loa
         raise ConfigError(f"{where}: OpenSSL refuses it: {_reason(cause)}") from None
     _trust(context, settings)
     warnings = (chosen.warning,) if chosen.warning else ()
-    return Loaded(context, described(own.chain[0], where), rules, stamps, warnings)
+    return LoadedContext(context, described(own.chain[0], where), rules, stamps, warnings)
 
 
 def check_same(before: Certificate, new: Certificate, settings: TlsSettings) -> None:

@@ -22,7 +22,7 @@ from appliance.shell.log import NOTICE, WARNING, Log
 if TYPE_CHECKING:
     from ssl import SSLContext
 
-    from appliance.certificates.context import Certificate, Loaded
+    from appliance.certificates.context import Certificate, LoadedContext
 
 RENEWED: Final = "certificate-renewed"
 """Event: listener, subject, valid_until. Another one is shown from now on."""
@@ -43,7 +43,7 @@ class _Listener:
     __slots__ = ("cause", "loaded", "settings", "tried", "warned")
 
     def __init__(self) -> None:
-        self.loaded: Loaded | None = None
+        self.loaded: LoadedContext | None = None
         self.settings: TlsSettings | None = None
         self.tried: tuple[files.Stamp, ...] = ()
         self.cause = ""

@@ -18,7 +18,7 @@ from appliance.config.broker import BrokerConfig
 if TYPE_CHECKING:
     from ssl import SSLContext
 
-    from appliance.certificates.context import Loaded
+    from appliance.certificates.context import LoadedContext
 
 _LOOK_NS: Final = 1_000_000_000
 
@@ -34,7 +34,7 @@ class OutgoingCertificates:
         self._listener = listener
         self._clock = clock
         self._look_ns = 0
-        self._loaded: Loaded | None = None
+        self._loaded: LoadedContext | None = None
         self._settings: TlsSettings | None = None
         self._tried: tuple[files.Stamp, ...] = ()
 

@@ -33,14 +33,14 @@ class KeyStore(NamedTuple):
     chain: "list[Certificate]"
 
 
-class Block(NamedTuple):
+class PemBlock(NamedTuple):
     """One object of a PEM text. kind: what stands behind BEGIN."""
 
     kind: bytes
     text: bytes
 
 
-def pem_blocks(data: bytes) -> list[Block]:
+def pem_blocks(data: bytes) -> list[PemBlock]:
     """Every object in it. A text on one line, as a settings file may have it, is folded."""
     found = []
     for match in _PEM.finditer(data):
@@ -49,7 +49,7 @@ def pem_blocks(data: bytes) -> list[Block]:
         if _BASE64.fullmatch(flat):  # else it has headers, which are lines
             body = b"\n".join(flat[at : at + _WIDTH] for at in range(0, len(flat), _WIDTH))
         text = b"-----BEGIN %b-----\n%b\n-----END %b-----\n" % (kind, body.strip(), kind)
-        found.append(Block(kind, text))
+        found.append(PemBlock(kind, text))
     return found
 
 
@@ -91,7 +91,7 @@ def trusted(data: bytes, where: str, password: str | None) -> "list[Certificate]
 # PEM ---------------------------------------------------------------------------------------------
 
 
-def _certificates(blocks: Sequence[Block], where: str) -> "list[Certificate]":
+def _certificates(blocks: Sequence[PemBlock], where: str) -> "list[Certificate]":
     from cryptography import x509
 
     texts = [one.text for one in blocks if one.kind in _CERTIFICATES]
@@ -104,7 +104,7 @@ def _certificates(blocks: Sequence[Block], where: str) -> "list[Certificate]":
 
 
 def _private_key(
-    blocks: Sequence[Block], where: str, password: str | None
+    blocks: Sequence[PemBlock], where: str, password: str | None
 ) -> "CertificateIssuerPrivateKeyTypes":
     from cryptography.hazmat.primitives import serialization
 

@@ -9,7 +9,7 @@ from appliance.base.addresses import plain_address
 from appliance.base.dataclass import dataclass
 from appliance.base.errors import ConfigError
 from appliance.config.listener_settings import declared, key_of, setting_of
-from appliance.config.listeners import Endpoint, Voter, in_url, parse_endpoint, parse_voter
+from appliance.config.listeners import Endpoint, StaticVoter, in_url, parse_endpoint, parse_voter
 from appliance.config.setting import INT_MAX, Setting, Value
 
 DEFAULT: Final = "default"
@@ -170,7 +170,7 @@ class BrokerConfig:
         """True if a listener of this name serves controller requests only."""
         return listener in self.list("controller.listener.names")
 
-    def voters(self) -> tuple[Voter, ...]:
+    def voters(self) -> tuple[StaticVoter, ...]:
         """The controllers of a static quorum; none when the settings name none: this node is alone.
         Raises ConfigError."""
         key = "controller.quorum.voters"

@@ -10,7 +10,7 @@ from typing import Final
 from appliance.base.errors import ConfigError
 from appliance.config import between_nodes
 from appliance.config.broker import BrokerConfig
-from appliance.config.listeners import EVERYWHERE, LOOPBACK, Voter, parse_endpoint
+from appliance.config.listeners import EVERYWHERE, LOOPBACK, StaticVoter, parse_endpoint
 
 Said = Iterator[str]
 """Warnings; what is wrong is raised as ConfigError."""
@@ -64,7 +64,7 @@ def who_begins(config: BrokerConfig) -> str:
     )
 
 
-def _each_its_own(config: BrokerConfig, found: Sequence[Voter]) -> None:
+def _each_its_own(config: BrokerConfig, found: Sequence[StaticVoter]) -> None:
     ids, node_id = [one.node_id for one in found], config.int("node.id")
     if config.is_controller and node_id not in ids:
         raise ConfigError(
@@ -75,7 +75,7 @@ def _each_its_own(config: BrokerConfig, found: Sequence[Voter]) -> None:
         raise ConfigError(f"{_VOTERS}: each voter needs a number of its own, there are {ids}")
 
 
-def _places(found: Sequence[Voter]) -> Said:
+def _places(found: Sequence[StaticVoter]) -> Said:
     taken: dict[tuple[str, int], int] = {}
     for one in found:
         other = taken.setdefault((one.host.lower(), one.port), one.node_id)
@@ -97,7 +97,7 @@ def _places(found: Sequence[Voter]) -> Said:
         )
 
 
-def _own_listener(config: BrokerConfig, found: Sequence[Voter]) -> Said:
+def _own_listener(config: BrokerConfig, found: Sequence[StaticVoter]) -> Said:
     """The others come to where the list says that this node is."""
     names = config.list("controller.listener.names")
     opened = [one for one in config.opened() if config.is_controllers(one.name)]

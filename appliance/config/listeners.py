@@ -41,7 +41,7 @@ def in_url(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-class Voter(NamedTuple):
+class StaticVoter(NamedTuple):
     """A controller of a static quorum, and where its controller listener is reached."""
 
     node_id: int
@@ -49,7 +49,7 @@ class Voter(NamedTuple):
     port: int
 
 
-def parse_voter(key: str, text: str) -> Voter:
+def parse_voter(key: str, text: str) -> StaticVoter:
     """`ID@HOST:PORT`. Raises ConfigError naming `key`."""
     match = _VOTER.fullmatch(text.strip())
     if match is None or not 0 < int(match[4]) <= 65535:
@@ -57,4 +57,4 @@ def parse_voter(key: str, text: str) -> Voter:
             f"Invalid value {text!r} for configuration {key}: it takes ID@HOST:PORT, for example"
             " 1@localhost:9093"
         )
-    return Voter(int(match[1]), match[2] or match[3], int(match[4]))
+    return StaticVoter(int(match[1]), match[2] or match[3], int(match[4]))

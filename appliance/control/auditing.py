@@ -13,9 +13,9 @@ from typing import Final
 from appliance.base.clock import Clock
 from appliance.base.disk import Disk, File
 from appliance.base.errors import StorageFailed
-from appliance.control.keeping import Threads
 from appliance.history.audit_log import FILE, line_of, name_of
 from appliance.ring.security_table import SecurityTable, Unread
+from appliance.shell.flusher import Threads
 from appliance.shell.log import WARNING, Log
 
 MAX_BYTES: Final = "penstock.audit.file.max.bytes"

@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 from appliance.base.errors import CannotServe, StorageFailed
 from appliance.control.metadata_quorum import MetadataQuorum
-from appliance.control.quorum_served import Served
+from appliance.control.quorum_served import QuorumServer
 from appliance.control.quorum_snapshots import BeginAgain
 from appliance.shell.bugs import Bugs
 
@@ -26,7 +26,7 @@ class ControlBarrier:
 
     __slots__ = ("_quorum", "_served", "bugs")
 
-    def __init__(self, bugs: Bugs, quorum: MetadataQuorum, served: Served) -> None:
+    def __init__(self, bugs: Bugs, quorum: MetadataQuorum, served: QuorumServer) -> None:
         self.bugs = bugs
         self._quorum = quorum
         self._served = served

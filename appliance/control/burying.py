@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from appliance.config.broker import BrokerConfig
-from appliance.control.noticing import Decided
+from appliance.control.noticing import DecidedBatch
 from appliance.control.startup import Started
-from appliance.control.threads import Threads
+from appliance.control.threads import InterruptibleThreads
 from appliance.control.topic_trash import TopicTrash
 from appliance.metadata import effective
 from appliance.metadata.image import MetadataImage
@@ -30,7 +30,12 @@ class Burying:
     writing: a note is on its way."""
 
     def __init__(
-        self, seat: Seat, started: Started, threads: Threads, level: Callable[[], bool], log: Log
+        self,
+        seat: Seat,
+        started: Started,
+        threads: InterruptibleThreads,
+        level: Callable[[], bool],
+        log: Log,
     ) -> None:
         self._config = seat.config
         self._quorum = started.quorum
@@ -59,7 +64,7 @@ class Burying:
         settings, sizes = self._settings(image), self._rows.size
         return self.trash.before(records, image, settings, sizes, now_ms, end=end)
 
-    def _notice(self, decided: Decided, image: MetadataImage) -> int:
+    def _notice(self, decided: DecidedBatch, image: MetadataImage) -> int:
         """Another node has decided this: now, or, as far as this one knows no better, before it
         began. Then nobody here has seen it, and one note for all of that is soon enough."""
         now_ms, settings = self._clock.wall_ms(), self._settings(image)

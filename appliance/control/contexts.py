@@ -6,18 +6,18 @@ Called by `shell.py` and by whoever decides something for it.
 from collections.abc import Callable
 
 from appliance.base.errors import StorageFailed
-from appliance.control.doors import Doors
+from appliance.control.doors import DynamicListeners
 from appliance.control.room import Room
 from appliance.control.startup import Started
 from appliance.control.topic_trash import TopicTrash
 from appliance.controller.decision import Situation
 from appliance.controller.heartbeats import Heartbeats
-from appliance.controller.producer_ids import ProducerIds
+from appliance.controller.producer_ids import ProducerIdBlocks
 from appliance.handlers.admin import AdminContext, Quorum
 from appliance.handlers.answer_cache import AnswerCache
 from appliance.handlers.electing import Electing
 from appliance.metadata.identity import META_PROPERTIES, new_uuid
-from appliance.quotas.meters import Usage
+from appliance.quotas.meters import MeterUsage
 from appliance.shell.seat import Seat
 from appliance.shell.version import current
 
@@ -35,12 +35,12 @@ class Contexts:
         started: Started,
         room: Room,
         trash: TopicTrash,
-        producer_ids: ProducerIds,
-        usage: Callable[[], list[Usage]],
+        producer_ids: ProducerIdBlocks,
+        usage: Callable[[], list[MeterUsage]],
         heartbeats: Callable[[], Heartbeats | None],
         described: Callable[[int], Quorum],
         electing: Callable[[int], Electing | None],
-        doors: Doors,
+        doors: DynamicListeners,
     ) -> None:
         self._seat = seat
         self._started = started

@@ -13,7 +13,7 @@ from appliance.control.contexts import Contexts
 from appliance.control.metadata_quorum import MetadataQuorum
 from appliance.control.mutations import Mutations
 from appliance.control.probing import Probing
-from appliance.control.requests import Elsewhere, Requests
+from appliance.control.requests import AdminRequests, Elsewhere
 from appliance.control.waiting import Decision, Unencoded
 from appliance.controller.decision import NO_LIMIT
 from appliance.handlers.admin import AdminContext
@@ -33,7 +33,7 @@ class Deciding:
         self,
         seat: Seat,
         quorum: MetadataQuorum,
-        requests: Requests,
+        requests: AdminRequests,
         contexts: Contexts,
         mutations: Mutations,
         callers: Callers,

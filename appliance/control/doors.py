@@ -22,7 +22,7 @@ from appliance.shell.log import ERROR, NOTICE, Log
 _REMEDY: Final = "penstock config set --broker N listeners=… with others"
 
 
-class Doors:
+class DynamicListeners:
     """anew: other listeners are kept than this process was started with."""
 
     __slots__ = ("_config", "_disk", "_folder", "_kept", "_log", "_looked", "_name", "_showing",

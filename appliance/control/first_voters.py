@@ -21,8 +21,8 @@ from appliance.metadata.checkpoint import SnapshotId
 from appliance.metadata.follower import LOG_FOLDER
 from appliance.metadata.identity import Identity
 from appliance.metadata.image import MetadataImage
-from appliance.quorum.messages import Known
-from appliance.quorum.voters import ANY, DYNAMIC, Electorate, Endpoint, Voter
+from appliance.quorum.messages import QuorumState
+from appliance.quorum.voters import ANY, DYNAMIC, ControllerEndpoint, Electorate, Voter
 from appliance.wire.uuids import format_uuid, parse_uuid
 
 STANDALONE: Final = "--standalone"
@@ -67,7 +67,9 @@ def parse(text: str, config: BrokerConfig) -> FirstVoters:
             raise _shape(one) from None
         if its == ANY:
             raise _shape(one)
-        listed.append(Voter(found.node_id, its, (Endpoint(name, found.host, found.port),)))
+        listed.append(
+            Voter(found.node_id, its, (ControllerEndpoint(name, found.host, found.port),))
+        )
     for what, given in (
         ("node.id", [one.node_id for one in listed]),
         ("directory id", [one.directory for one in listed]),
@@ -144,6 +146,6 @@ def write_late(
 
 def _begun(disk: Disk, folder: str) -> bool:
     """True if the folder has metadata, or this node has voted or learned of a leader."""
-    if files.snapshots(disk, folder) or quorum_state.read(disk, folder) != Known():
+    if files.snapshots(disk, folder) or quorum_state.read(disk, folder) != QuorumState():
         return True
     return any(disk.size(f"{folder}/{base:020}.log") for base in files.segments(disk, folder))

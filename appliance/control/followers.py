@@ -12,7 +12,7 @@ from appliance.shell.guarding import Guarding
 from appliance.shell.seat import Seat
 
 
-class Follower(Protocol):
+class ImageFollower(Protocol):
     def follow(self, changes: Sequence[Change], image: MetadataImage) -> None:
         """The image is this one by now."""
         ...
@@ -21,7 +21,7 @@ class Follower(Protocol):
 class Followers:
     """All of them, in their order."""
 
-    def __init__(self, seat: Seat, quorum: MetadataQuorum, *followers: Follower) -> None:
+    def __init__(self, seat: Seat, quorum: MetadataQuorum, *followers: ImageFollower) -> None:
         self._processes = seat.processes
         self._guarding = Guarding(seat.authorizer)
         self._followers = (self._guarding, *followers)

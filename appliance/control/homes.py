@@ -18,7 +18,7 @@ from appliance.control.leadership import NotController
 from appliance.control.metadata_quorum import MetadataQuorum
 from appliance.controller.decision import Record, Situation
 from appliance.controller.placement import assign_directory
-from appliance.controller.producer_ids import ProducerIds
+from appliance.controller.producer_ids import ProducerIdBlocks
 from appliance.metadata.log_dirs import LOST, LogDirs
 from appliance.replication.isr_change import decode
 from appliance.ring.messages import (
@@ -49,7 +49,7 @@ class Homes:
         partitions: PartitionTable,
         dirs: LogDirs,
         quorum: MetadataQuorum,
-        producer_ids: ProducerIds,
+        producer_ids: ProducerIdBlocks,
         append: Callable[[list[Record]], None],
         situation: Callable[[], Situation],
     ) -> None:

@@ -17,7 +17,7 @@ from appliance.metadata.image import MetadataImage
 
 
 @dataclass(slots=True, frozen=True)
-class Decided:
+class UncommittedBatch:
     """One batch of records that is not committed. end: offset behind it. size: bytes."""
 
     end: int
@@ -36,7 +36,7 @@ class Images:
         self.committed = committed
         self.speculative: MetadataImage | None = None
         self.partitions = 0
-        self._decided: deque[Decided] = deque()
+        self._decided: deque[UncommittedBatch] = deque()
 
     def begin(self) -> MetadataImage:
         """Decide over what is committed."""
@@ -65,7 +65,9 @@ class Images:
         image.epoch, image.applied_offset = epoch, end - 1
         partitions = sum(isinstance(change, PartitionAdded) for change in changes)
         self.partitions += partitions
-        self._decided.append(Decided(end, size, changes, Delta(image, changes), partitions))
+        self._decided.append(
+            UncommittedBatch(end, size, changes, Delta(image, changes), partitions)
+        )
 
     def commit(self, high_watermark: int) -> tuple[list[Change], int]:
         """Everything below is committed: what changed for followers, and the bytes it has in the

@@ -8,7 +8,7 @@ costs samples and nothing else. Called by control once a turn.
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 from appliance.base import proc
 from appliance.base.clock import Clock
@@ -16,9 +16,9 @@ from appliance.base.disk import Disk
 from appliance.base.errors import DiskFull, StorageFailed
 from appliance.base.ids import TopicId
 from appliance.history.recorder import Recorder
-from appliance.history.samples import Step
-from appliance.history.sampling import Outside, Sampler, Tables
-from appliance.shell.flusher import Done, Tag
+from appliance.history.samples import HistorySample
+from appliance.history.sampling import Outside, SampledTables, Sampler
+from appliance.shell.flusher import Done, Threads
 from appliance.shell.log import WARNING, Log
 from appliance.shell.seat import Seat
 
@@ -29,28 +29,9 @@ no room."""
 _MOST_WAITING: Final = 60
 
 
-class Threads(Protocol):
-    """`Flusher` of one thread, or a test that decides when its jobs end."""
-
-    def submit(self, tag: Tag, job: Callable[[], None]) -> None:
-        """Run `job` somewhere else."""
-        ...
-
-    def take(self) -> list[Done]:
-        """Jobs that ended since the last call."""
-        ...
-
-    def outstanding(self) -> int:
-        """Jobs submitted and not taken."""
-        ...
-
-    def wait(self) -> None:
-        """Return when there is something to take."""
-        ...
-
-
 class Keeper:
-    """name_of: a topic's name by its id, "" when it is no more. folder: where the file lies."""
+    """name_of: a topic's name by its id, "" when it is no more. folder: where the file lies.
+    threads: `Flusher` of one thread."""
 
     def __init__(
         self,
@@ -61,7 +42,9 @@ class Keeper:
         threads: Threads,
         log: Log,
     ) -> None:
-        tables = Tables(seat.processes, seat.partitions, seat.counters, seat.clients, seat.lags)
+        tables = SampledTables(
+            seat.processes, seat.partitions, seat.counters, seat.clients, seat.lags
+        )
         outside = Outside(name_of, proc.cpu_s, proc.pss_kib, partial(_disks, disk, seat.log_dirs))
         self._disk = disk
         self._folder = seat.data_dir
@@ -71,7 +54,7 @@ class Keeper:
         now_ns = clock.monotonic_ns()
         self._sampler = Sampler(tables, outside, clock.wall_ms(), now_ns // 1_000_000)
         self._recorder: Recorder | None = None  # the thread's own
-        self._waiting: list[Step] = []
+        self._waiting: list[HistorySample] = []
         self._next_ns = now_ns + _EVERY_NS
         self._rest_until_ns = 0
         self._failing = False
@@ -107,7 +90,7 @@ class Keeper:
         steps, self._waiting = self._waiting, []
         self._threads.submit((), partial(self._write, steps))
 
-    def _write(self, steps: Sequence[Step]) -> None:
+    def _write(self, steps: Sequence[HistorySample]) -> None:
         """On the thread."""
         try:
             if self._recorder is None:

@@ -18,7 +18,7 @@ from appliance.config.log_config import NEVER, LogConfig
 from appliance.control import repair
 from appliance.control.damage import ALONE, OF_SEVERAL, refuse_damage
 from appliance.logstore.flush import FlushJob
-from appliance.logstore.log import Log
+from appliance.logstore.log import PartitionLog
 from appliance.logstore.recovery import write_metadata
 from appliance.metadata import files
 from appliance.metadata.follower import LOG_FOLDER, decode_record
@@ -50,7 +50,7 @@ class MetadataLog:
 
     __slots__ = ("_before", "_disk", "_epoch", "_log", "durable", "folder", "last_ms", "recovered")
 
-    def __init__(self, disk: Disk, folder: str, log: Log, before: int) -> None:
+    def __init__(self, disk: Disk, folder: str, log: PartitionLog, before: int) -> None:
         """before: epoch of the last record that a snapshot has and the log has not."""
         self._disk = disk
         self._log = log
@@ -239,7 +239,7 @@ def open_log(
         durable = saved.end + 1
         bases = [durable]
         _make_folder(disk, data_dir, folder, durable)
-    log = Log.open(
+    log = PartitionLog.open(
         disk,
         folder,
         config,

@@ -23,7 +23,7 @@ from appliance.control.images import Images
 from appliance.control.leadership import Leadership, NotController
 from appliance.control.metadata_log import MetadataLog, batch_of, control_messages, decoded
 from appliance.control.noticing import Noticing, only_removals
-from appliance.control.snapshots import Limits, Snapshots, Unwritten
+from appliance.control.snapshots import SnapshotLimits, SnapshotSchedule, Unwritten
 from appliance.control.voter_records import for_snapshot, heard, of_snapshot, records
 from appliance.logstore.flush import FlushJob
 from appliance.metadata.changes import Change
@@ -32,7 +32,7 @@ from appliance.metadata.follower import Follower, MetadataUnreadable
 from appliance.metadata.image import METADATA_VERSION, MetadataImage
 from appliance.metadata.record_versions import encode
 from appliance.quorum.epochs import LAST
-from appliance.quorum.messages import NOBODY, Known
+from appliance.quorum.messages import NOBODY, QuorumState
 from appliance.quorum.replica import Replica
 from appliance.quorum.times import Times
 from appliance.quorum.voters import ANY, STATIC, Electorate, History, Voter, place_of
@@ -63,7 +63,7 @@ class Held(NamedTuple):
     behind: int
 
 
-class Vote(NamedTuple):
+class VotingSetup(NamedTuple):
     """How a node takes part in its quorum. voters: of the settings, none: this node alone, or those
     that the `seeds` (`Replica`) tell of; what the log says counts more. published: where the
     metadata ends that other processes of this node already act upon. chance: a number from 0 to
@@ -79,7 +79,7 @@ class Vote(NamedTuple):
     seeds: tuple[int, ...] = ()
 
 
-ALONE: Final = Vote()
+ALONE: Final = VotingSetup()
 
 
 class MetadataQuorum:
@@ -97,7 +97,7 @@ class MetadataQuorum:
         node_id: int,
         log: MetadataLog,
         follower: Follower,
-        limits: Limits,
+        limits: SnapshotLimits,
         replica: Replica,
         electing: History,
     ) -> None:
@@ -111,7 +111,7 @@ class MetadataQuorum:
         self.replica = replica
         self.leadership = Leadership(replica)
         self.images = Images(follower.image)
-        self.snapshots = Snapshots(disk, log, limits, follower.bytes_replayed)
+        self.snapshots = SnapshotSchedule(disk, log, limits, follower.bytes_replayed)
         self.electing = electing
         self.noticing = Noticing()
         self.mended = ""
@@ -167,7 +167,7 @@ class MetadataQuorum:
 
     # Electing -------------------------------------------------------------------------------------
 
-    def remember(self, known: Known) -> None:
+    def remember(self, known: QuorumState) -> None:
         """quorum-state has it at return. Raises StorageFailed; an only voter's log says it before
         anybody else can know, so it can do without where there is no room."""
         try:
@@ -206,8 +206,8 @@ class MetadataQuorum:
             control.LeaderChangeMessage(
                 version=0,  # Kafka's own readers know no other one
                 leader_id=self._node_id,
-                voters=tuple(control.Voter(voter_id=one) for one in replica.voters),
-                granting_voters=tuple(control.Voter(voter_id=one) for one in replica.granted),
+                voters=tuple(control.VoterRecord(voter_id=one) for one in replica.voters),
+                granting_voters=tuple(control.VoterRecord(voter_id=one) for one in replica.granted),
             )
         ]
         if self.kraft_version > STATIC and self.log.end_offset == 0:
@@ -452,8 +452,8 @@ def open_quorum(
     node_id: int,
     log: MetadataLog,
     follower: Follower,
-    limits: Limits,
-    vote: Vote = ALONE,
+    limits: SnapshotLimits,
+    vote: VotingSetup = ALONE,
 ) -> MetadataQuorum:
     """Over a log that was just opened. What is known to be agreed is replayed into the follower's
     image: all of an only voter's log, of others what a snapshot has or this node has acted upon.
@@ -474,7 +474,7 @@ def open_quorum(
         raise MetadataUnreadable(_NO_EPOCH_LEFT.format(log.folder, epoch))
     known, mended = quorum_state.mend(quorum_state.read(disk, log.folder), epoch)
     if epoch > known.epoch:  # the file is older, or another node's
-        known = Known(epoch, NOBODY, NOBODY)
+        known = QuorumState(epoch, NOBODY, NOBODY)
     replica = Replica(
         node_id, electing.latest.keys, known, log, vote.chance, vote.now_ms, vote.times,
         follower.applied, vote.directory, vote.seeds,

@@ -13,7 +13,7 @@ from appliance.metadata.changes import Change, ConfigChanged, QuotaChanged
 from appliance.metadata.effective import broker_config
 from appliance.metadata.image import MetadataImage
 from appliance.quotas.bucket import Bucket
-from appliance.quotas.meters import Meters, Usage
+from appliance.quotas.meters import Meters, MeterUsage
 from appliance.quotas.mutations import STRICT_SINCE, Permit
 from appliance.quotas.window import Windows
 from appliance.shell.seat import Seat
@@ -43,7 +43,7 @@ class Mutations:
         config = broker_config(image, self._config)
         self._meters.configure(image.quotas, config.limit("max.connection.creation.rate"))
 
-    def usage(self) -> list[Usage]:
+    def usage(self) -> list[MeterUsage]:
         """How much of each quota is used, by all processes together."""
         return self._meters.usage(self._now_ms())
 

@@ -19,7 +19,7 @@ from appliance.wire.batch import BatchHeader
 NOWHERE: Final = 1 << 62
 
 
-class Decided(NamedTuple):
+class DecidedBatch(NamedTuple):
     """Records of one batch. end: offset behind it. at_ms: wall clock of who decided."""
 
     records: Sequence[object]
@@ -34,7 +34,7 @@ def only_removals(records: Sequence[object]) -> bool:
     return all(isinstance(one, kraft.RemoveTopicRecord) for one in records)
 
 
-Notice = Callable[[Decided, MetadataImage], int]
+Notice = Callable[[DecidedBatch, MetadataImage], int]
 """What is decided, and the image before it → the note that must be on the disk before it comes
 true here, 0: none."""
 
@@ -61,7 +61,7 @@ class Noticing:
             return
         self._looked = end = header.last_offset + 1
         if any(isinstance(one, kraft.TopicRecord | kraft.RemoveTopicRecord) for one in records):
-            note = self.notice(Decided(records, end, header.max_timestamp), image)
+            note = self.notice(DecidedBatch(records, end, header.max_timestamp), image)
             if note:
                 self._waiting.append((header.base_offset, note))
 

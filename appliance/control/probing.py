@@ -9,7 +9,7 @@ from appliance.base.errors import NONE, UNKNOWN_SERVER_ERROR, PeerError
 from appliance.control.quorum_connections import Place, Way
 from appliance.control.waiting import Decision
 from appliance.handlers.admin import AdminContext
-from appliance.handlers.electing import Probed
+from appliance.handlers.electing import VoterProbe
 from appliance.peers.conversation import NEVER
 
 _API_VERSIONS: Final = 18
@@ -21,7 +21,7 @@ class Probing(NamedTuple):
 
     node_id: int
     place: Place
-    go_on: Callable[[AdminContext, Probed], Decision]
+    go_on: Callable[[AdminContext, VoterProbe], Decision]
 
 
 class Prober:
@@ -33,7 +33,7 @@ class Prober:
     def __init__(
         self,
         connect: Callable[[int, Place, str], Way],
-        heard: Callable[[int, int, Probing, Probed], None],
+        heard: Callable[[int, int, Probing, VoterProbe], None],
         timeout_ms: int,
     ) -> None:
         self._connect = connect
@@ -67,7 +67,7 @@ class Prober:
     def _told(self, answer: Any) -> None:
         way, self._way = self._way, None
         under_way, self._under_way = self._under_way, None
-        said = Probed(UNKNOWN_SERVER_ERROR)
+        said = VoterProbe(UNKNOWN_SERVER_ERROR)
         try:
             said = _said(answer)
         finally:
@@ -77,11 +77,11 @@ class Prober:
                 self._heard(*under_way, said)
 
 
-def _said(answer: Any) -> Probed:
+def _said(answer: Any) -> VoterProbe:
     if isinstance(answer, PeerError):
-        return Probed(answer.code)
+        return VoterProbe(answer.code)
     if answer.error_code != NONE:
-        return Probed(int(answer.error_code))
+        return VoterProbe(int(answer.error_code))
     named = (one for one in answer.supported_features if one.name == _FEATURE)
     levels = ((one.min_version, one.max_version) for one in named)
-    return Probed(NONE, *next(levels, (0, 0)))
+    return VoterProbe(NONE, *next(levels, (0, 0)))

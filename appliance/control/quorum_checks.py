@@ -2,7 +2,7 @@
 no sound node sends are refused with Apache Kafka's codes."""
 
 from appliance.base.errors import INVALID_REQUEST, INVALID_VOTER_KEY, PeerError
-from appliance.control.quorum_wire import Asked
+from appliance.control.quorum_wire import QuorumRequest
 from appliance.quorum.epochs import LAST
 from appliance.quorum.messages import NOBODY, BeginEpoch, EndEpoch, Fetch, Vote
 from appliance.quorum.replica import Replica
@@ -40,7 +40,7 @@ def check_epoch(what: Vote | BeginEpoch | EndEpoch, replica: Replica, now_ms: in
         raise RowRefused(INVALID_REQUEST, text)
 
 
-def check_voter(asked: Asked, replica: Replica, *, static: bool) -> None:
+def check_voter(asked: QuorumRequest, replica: Replica, *, static: bool) -> None:
     """A request is for this very voter, and an epoch has one leader. Where voters are `static`,
     only they speak of votes and epochs; else whoever asks may know more of who votes. Raises
     PeerError."""

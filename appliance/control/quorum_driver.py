@@ -31,16 +31,16 @@ from appliance.control.commit_times import CommitTimes
 from appliance.control.making_way import MakingWay
 from appliance.control.metadata_quorum import MetadataQuorum
 from appliance.control.quorum_connections import Connect, Everybody
-from appliance.control.quorum_served import Served
+from appliance.control.quorum_served import QuorumServer
 from appliance.control.quorum_snapshots import BeginAgain, Download, install
 from appliance.handlers.admin import Quorum
-from appliance.handlers.admin import Replica as Described
+from appliance.handlers.admin import QuorumReplica as Described
 from appliance.metadata.checkpoint import CheckpointBroken
 from appliance.metadata.identity import Identity
 from appliance.peers.conversation import NEVER
 from appliance.quorum.majority import needed
-from appliance.quorum.messages import BeginEpoch, Fetch, Fetched, Known, Message, Voted
-from appliance.quorum.voters import STATIC, Endpoint, place_of
+from appliance.quorum.messages import BeginEpoch, Fetch, Fetched, Message, QuorumState, Voted
+from appliance.quorum.voters import STATIC, ControllerEndpoint, place_of
 from appliance.shell.bugs import Bugs
 from appliance.shell.log import ERROR, NOTICE, WARNING, Log
 from appliance.shell.loop import LONGEST_WAIT_MS
@@ -53,7 +53,7 @@ _OBSERVER_MS: Final = 300_000
 """Who observes and has not fetched for so long is not told of any more, as by Kafka."""
 
 
-class Roles(Protocol):
+class RoleCallbacks(Protocol):
     """Callbacks for changes of this node's role in the quorum."""
 
     def led(self) -> None:
@@ -86,8 +86,8 @@ class QuorumDriver:
         disk: Disk,
         clock: Clock,
         events: Log,
-        roles: Roles,
-        endpoints: tuple[Endpoint, ...] = (),
+        roles: RoleCallbacks,
+        endpoints: tuple[ControllerEndpoint, ...] = (),
     ) -> None:
         """endpoints: where this node is reached as a controller."""
         self._quorum = quorum
@@ -111,14 +111,14 @@ class QuorumDriver:
         self._download: Download | None = None
         self._number = 0  # of the newest fetch
         self._again_ms = NEVER  # when the leader is asked again, after a failure
-        self._unwritten: Known | None = None  # for which quorum-state found no room
+        self._unwritten: QuorumState | None = None  # for which quorum-state found no room
         self._write_ms = NEVER  # when it is tried again
         self._way = MakingWay(quorum, self._fetch_ms)
         self._led = -1  # the epoch that this node leads
         self._shown = (-1, -1)  # leader and epoch
         self._goal = 0  # committed up to there, it is level
         self._leaves = False
-        self.served = Served(
+        self.served = QuorumServer(
             quorum, identity, disk, clock, events, self.settle, roles.reply,
             self._places_by, self._hear_of,
         )  # fmt: skip
@@ -144,7 +144,7 @@ class QuorumDriver:
             return self.places()
         return self._quorum.reached(listener) | self._own(listener)
 
-    def _hear_of(self, node: int, endpoints: Sequence[Endpoint]) -> None:
+    def _hear_of(self, node: int, endpoints: Sequence[ControllerEndpoint]) -> None:
         """A node says where it is reached, or somebody says it of that. Static voters are where
         the settings say: those of others may name another listener than this node's."""
         place = place_of(endpoints, self._listener)
@@ -208,7 +208,7 @@ class QuorumDriver:
         self._act()
         return written
 
-    def _written(self, known: Known | None) -> bool:
+    def _written(self, known: QuorumState | None) -> bool:
         """Writes quorum-state if it has changed; True if the file is up to date. Raises
         StorageFailed.
         """
@@ -311,7 +311,7 @@ class QuorumDriver:
         if ways is None:
             return  # nobody whom we know how to reach: as a message that is lost
         patience_ms = min(_MAX_WAIT_MS, self._fetch_ms // 4)
-        limits = wire.Limits(  # who does not know who leads asks one after the other
+        limits = wire.QuorumFetchLimits(  # who does not know who leads asks one after the other
             max_wait_ms=patience_ms if target == self._replica.leader else 0,
             max_bytes=self._max_bytes,
             high_watermark=self._replica.high_watermark,
@@ -333,7 +333,7 @@ class QuorumDriver:
             if isinstance(answer, PeerError):
                 raise answer
             for node, (host, port) in wire.places(answer).items():
-                self._hear_of(node, [Endpoint(self._listener, host, port)])
+                self._hear_of(node, [ControllerEndpoint(self._listener, host, port)])
             return wire.answered(what, answer)
         except PeerError as cause:
             if cause.code != NETWORK_EXCEPTION:

@@ -29,7 +29,7 @@ from appliance.metadata.checkpoint import SnapshotId
 from appliance.metadata.identity import Identity
 from appliance.peers.conversation import NEVER
 from appliance.quorum.messages import BeginEpoch, EndEpoch, Fetch, Fetched, Vote
-from appliance.quorum.voters import STATIC, Endpoint
+from appliance.quorum.voters import STATIC, ControllerEndpoint
 from appliance.shell.log import WARNING, Log
 from appliance.wire.build import response
 from appliance.wire.messages import decode_request, encode_response
@@ -44,13 +44,13 @@ class _Parked(NamedTuple):
     netproc: int
     token: int
     version: int
-    asked: wire.Asked
+    asked: wire.QuorumRequest
     until_ms: int
     seen: tuple[int, int, int, bool]
     listener: str
 
 
-class Served:
+class QuorumServer:
     """settle: what follows from what was heard is on the disk and done at return, or, False: there
     was no room for it. places: where controllers are reached by a listener of this name; learn:
     hears of that. acting: the
@@ -66,7 +66,7 @@ class Served:
         settle: Callable[[], bool],
         reply: Reply,
         places: Callable[[str], wire.Places],
-        learn: Callable[[int, Sequence[Endpoint]], None],
+        learn: Callable[[int, Sequence[ControllerEndpoint]], None],
     ) -> None:
         self._quorum = quorum
         self._replica = quorum.replica
@@ -103,7 +103,7 @@ class Served:
             self._events.event_seldom(WARNING, "malformed-request", api=key, cause=str(cause))
             self._answer(netproc, token, INVALID_REQUEST, b"")
             return
-        asked: wire.Asked | None = None
+        asked: wire.QuorumRequest | None = None
         listener = rights.caller.listener
         try:
             if code := rights.refusal(needs.ACT_AS_BROKER):
@@ -160,7 +160,7 @@ class Served:
         return self._act() and granted
 
     def _fetch(
-        self, netproc: int, token: int, version: int, asked: wire.Asked, listener: str
+        self, netproc: int, token: int, version: int, asked: wire.QuorumRequest, listener: str
     ) -> None:
         what = asked.what
         assert isinstance(what, Fetch)
@@ -217,7 +217,7 @@ class Served:
         netproc: int,
         token: int,
         version: int,
-        asked: wire.Asked,
+        asked: wire.QuorumRequest,
         answer: Fetched,
         listener: str,
     ) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from appliance.base.disk import Disk, read_file, write_file
 from appliance.base.errors import ConfigError
 from appliance.quorum.epochs import LAST, MOST_AHEAD
-from appliance.quorum.messages import NOBODY, Known
+from appliance.quorum.messages import NOBODY, QuorumState
 from appliance.quorum.voters import ANY
 from appliance.wire.uuids import format_uuid, parse_uuid
 
@@ -22,20 +22,20 @@ _NUMBERS: Final = ("leaderEpoch", "leaderId", "votedId")
 _LAST_ID: Final = (1 << 31) - 1
 
 
-def read(disk: Disk, folder: str) -> Known:
+def read(disk: Disk, folder: str) -> QuorumState:
     """Reads the last written state, epoch 0 when there is none. Raises ConfigError when the file is
     not readable.
     """
     with _whole(f"{folder}/{NAME}"):
         state = _state(disk, folder)
         if not state:
-            return Known()
+            return QuorumState()
         epoch, leader, voted = (int(state[name]) for name in _NUMBERS)
         directory = parse_uuid(state.get("votedDirectoryId", format_uuid(ANY)))
-        return Known(max(epoch, 0), leader, voted, directory)
+        return QuorumState(max(epoch, 0), leader, voted, directory)
 
 
-def mend(known: Known, log_epoch: int) -> tuple[Known, str]:
+def mend(known: QuorumState, log_epoch: int) -> tuple[QuorumState, str]:
     """Replaces what no election can have made: an epoch behind the last one, an id that is none.
     Returns what to go on with, and in words which value became which, "" for none.
 
@@ -52,7 +52,7 @@ def mend(known: Known, log_epoch: int) -> tuple[Known, str]:
     if not NOBODY <= voted <= _LAST_ID:
         told.append(f"votedId {voted} to {_LAST_ID}")
         voted = _LAST_ID  # the vote of this epoch is given, to a node that is not known
-    return Known(epoch, leader, voted, directory), ", ".join(told)
+    return QuorumState(epoch, leader, voted, directory), ", ".join(told)
 
 
 def voters(disk: Disk, folder: str) -> frozenset[int]:
@@ -90,7 +90,9 @@ def _whole(path: str) -> Iterator[None]:
         raise ConfigError(f"{path} is damaged ({cause}); restore it from a copy") from cause
 
 
-def write(disk: Disk, folder: str, known: Known, *, dynamic: bool, voters: Iterable[int]) -> None:
+def write(
+    disk: Disk, folder: str, known: QuorumState, *, dynamic: bool, voters: Iterable[int]
+) -> None:
     """Durable at return. voters: named in the file unless they are `dynamic`."""
     state: dict[str, object]
     epoch, leader, voted, directory = known

@@ -33,7 +33,7 @@ from appliance.quorum.messages import (
     Voted,
 )
 from appliance.quorum.replica import Replica
-from appliance.quorum.voters import ANY, Endpoint
+from appliance.quorum.voters import ANY, ControllerEndpoint
 
 FETCH: Final = 1
 VOTE: Final = 52
@@ -60,7 +60,7 @@ Places = Mapping[int, tuple[str, int]]
 """(host, port) of controllers by their ids."""
 
 
-class Limits(NamedTuple):
+class QuorumFetchLimits(NamedTuple):
     """Limits of one fetch: its longest wait in ms, and bytes. high_watermark: the follower's; a
     different one is worth an answer.
     """
@@ -80,10 +80,12 @@ class Sender(NamedTuple):
 
     cluster_id: str
     voters: Mapping[int, bytes]
-    endpoints: tuple[Endpoint, ...]
+    endpoints: tuple[ControllerEndpoint, ...]
 
 
-def request(what: Message, target: int, sender: Sender, limits: Limits) -> tuple[int, Values]:
+def request(
+    what: Message, target: int, sender: Sender, limits: QuorumFetchLimits
+) -> tuple[int, Values]:
     """(API key, values) of what is said to the voter `target`."""
     directory = sender.voters.get(target, ANY)
     match what:
@@ -132,7 +134,7 @@ def _asked(row: Values, sender: Sender, target: int) -> Values:
     }
 
 
-def _fetch(what: Fetch, cluster_id: str, limits: Limits) -> Values:
+def _fetch(what: Fetch, cluster_id: str, limits: QuorumFetchLimits) -> Values:
     row = {
         "partition": 0,
         "current_leader_epoch": what.epoch,
@@ -215,26 +217,26 @@ def _only(topics: Any) -> Any:
 # As who is asked ----------------------------------------------------------------------------------
 
 
-class Asked(NamedTuple):
+class QuorumRequest(NamedTuple):
     """A request as it came: what decides, and what else its answer needs. voter, directory: for
     whom it is, -1 and ANY for whoever reads it. endpoints: where it says that its sender is
     reached."""
 
     what: Vote | BeginEpoch | EndEpoch | Fetch
-    limits: Limits
+    limits: QuorumFetchLimits
     voter: int
     directory: bytes = ANY
-    endpoints: tuple[Endpoint, ...] = ()
+    endpoints: tuple[ControllerEndpoint, ...] = ()
 
 
-def read(key: int, asked: Any, cluster_id: str) -> Asked:
+def read(key: int, asked: Any, cluster_id: str) -> QuorumRequest:
     """Raises PeerError with the code that the whole answer has."""
     if asked.cluster_id not in (None, cluster_id):
         raise PeerError(INCONSISTENT_CLUSTER_ID, f"it belongs to the cluster {asked.cluster_id}")
     rows = [(topic, row) for topic in asked.topics for row in topic.partitions]
     if len(rows) != 1:
         raise PeerError(INVALID_REQUEST, f"it asks for {len(rows)} partitions, not for one")
-    (topic, row), limits = rows[0], Limits(0, 0, 0)
+    (topic, row), limits = rows[0], QuorumFetchLimits(0, 0, 0)
     if key == FETCH:
         named = getattr(topic, "topic", None) == METADATA_TOPIC
         by_id = getattr(topic, "topic_id", None)
@@ -254,20 +256,20 @@ def read(key: int, asked: Any, cluster_id: str) -> Asked:
         )
         sender = uuid_of(row, "replica_directory_id")
         vote = Vote(row.replica_epoch, row.replica_id, last, end, pre_vote, sender)
-        return Asked(vote, limits, voter, directory)
+        return QuorumRequest(vote, limits, voter, directory)
     if key == BEGIN:
         begin = BeginEpoch(row.leader_epoch, row.leader_id)
         told = getattr(asked, "leader_endpoints", ())
-        ends = tuple(Endpoint(one.name, one.host, one.port) for one in told)
-        return Asked(begin, limits, voter, directory, ends)
+        ends = tuple(ControllerEndpoint(one.name, one.host, one.port) for one in told)
+        return QuorumRequest(begin, limits, voter, directory, ends)
     if key == END:
         successors = getattr(row, "preferred_successors", ()) or tuple(
             one.candidate_id for one in getattr(row, "preferred_candidates", ())
         )
-        return Asked(EndEpoch(row.leader_epoch, row.leader_id, successors), limits, voter)
+        return QuorumRequest(EndEpoch(row.leader_epoch, row.leader_id, successors), limits, voter)
     state = getattr(asked, "replica_state", None)
     replica = asked.replica_id if state is None else state.replica_id
-    limits = Limits(
+    limits = QuorumFetchLimits(
         max_wait_ms=asked.max_wait // timedelta(milliseconds=1),
         max_bytes=min(asked.max_bytes, row.partition_max_bytes),
         high_watermark=getattr(row, "high_watermark", _ALWAYS),
@@ -279,7 +281,7 @@ def read(key: int, asked: Any, cluster_id: str) -> Asked:
         row.last_fetched_epoch,
         uuid_of(row, "replica_directory_id"),
     )
-    return Asked(what, limits, voter)
+    return QuorumRequest(what, limits, voter)
 
 
 def uuid_of(row: Any, name: str) -> bytes:

@@ -1,4 +1,4 @@
-"""Decodes and decides requests that netprocs forward to control: `Requests`.
+"""Decodes and decides requests that netprocs forward to control: `AdminRequests`.
 
 Decides over the image that the context brings and appends; says nothing to the peer before the
 records are committed, so it returns the answer for the shell to keep until then, and what to answer
@@ -27,7 +27,7 @@ from appliance.control.auto_creation import SETTING, AutoCreations
 from appliance.control.broker.asking import Asking, Said
 from appliance.control.broker.forwarding import (
     DESCRIBE_QUORUM,
-    Question,
+    ControllerRequest,
     Refuse,
     creation,
     creation_code,
@@ -36,12 +36,12 @@ from appliance.control.broker.forwarding import enveloped as in_envelope
 from appliance.control.changed_things import audited
 from appliance.control.probing import Probing
 from appliance.control.waiting import FULL, LOST, UNDONE, Decision
-from appliance.controller.decision import NO_LIMIT, Permit, Record
+from appliance.controller.decision import NO_LIMIT, MutationPermit, Record
 from appliance.controller.registration import Incarnation, registration_records
 from appliance.controller.topics import NewTopic, create_topics, internal_topic
 from appliance.handlers.admin import AdminContext, Answer, Api
 from appliance.handlers.admin_apis import APIS
-from appliance.handlers.electing import Probed
+from appliance.handlers.electing import VoterProbe
 from appliance.metadata.image_state import TOPIC
 from appliance.ring.counters import ErrorCounts
 from appliance.ring.messages import Message
@@ -72,12 +72,12 @@ class Elsewhere(NamedTuple):
     refuse: the answer if it is never decided.
     """
 
-    question: Question
+    question: ControllerRequest
     refuse: Refuse
     timeout_ms: int
 
 
-class Requests:
+class AdminRequests:
     """append: stages and replays records. report: logs an event with its fields. blocked_ms: for
     how long a name must not be created just because a consumer goes on asking for it. full: what to
     say when append raised DiskFull: then nothing of the records is there. counts: of the errors
@@ -177,7 +177,7 @@ class Requests:
         body: bytes,
         rights: Rights,
         context: AdminContext,
-        said: Probed,
+        said: VoterProbe,
     ) -> Decision:
         """The same request, once it is known what somebody said of itself."""
         context.rights, context.probed = rights, said
@@ -192,7 +192,7 @@ class Requests:
         version: int,
         body: bytes,
         rights: Rights,
-        permit: Permit,
+        permit: MutationPermit,
         context: AdminContext,
         said: Said,
     ) -> Decision:

@@ -19,7 +19,7 @@ from appliance.control.asked import read
 from appliance.control.auditing import Auditor
 from appliance.control.barrier import ControlBarrier
 from appliance.control.broker.addresses import Addresses, own_controllers
-from appliance.control.broker.asking import Asker, Asking, others
+from appliance.control.broker.asking import Asking, BrokerAsker, others
 from appliance.control.broker.birth import Birth
 from appliance.control.broker.channel import Values
 from appliance.control.broker.crew import Crew
@@ -28,7 +28,7 @@ from appliance.control.broker.own import OWN, OwnAnswers
 from appliance.control.burying import NOTE, Burying
 from appliance.control.contexts import Contexts
 from appliance.control.deciding import Deciding
-from appliance.control.doors import Doors
+from appliance.control.doors import DynamicListeners
 from appliance.control.fencing import Fencing
 from appliance.control.followers import Followers
 from appliance.control.homes import Homes
@@ -38,16 +38,16 @@ from appliance.control.mutations import Mutations
 from appliance.control.pacing import PacedRequests
 from appliance.control.probing import Prober, Probing
 from appliance.control.quorum_driver import QuorumDriver
-from appliance.control.requests import Elsewhere, Requests
+from appliance.control.requests import AdminRequests, Elsewhere
 from appliance.control.room import Room
 from appliance.control.snapshots import Unwritten
 from appliance.control.startup import Started, first_time
 from appliance.control.telling import report, tell
-from appliance.control.threads import Threads
+from appliance.control.threads import InterruptibleThreads
 from appliance.control.voter_duties import VoterDuties
 from appliance.control.waiting import LOST, UNDONE, Decision, WaitingAnswers
 from appliance.controller.decision import Record
-from appliance.controller.producer_ids import ProducerIds
+from appliance.controller.producer_ids import ProducerIdBlocks
 from appliance.controller.registration import Incarnation
 from appliance.handlers.admin import AdminContext
 from appliance.metadata.changes import BrokerChanged, Change
@@ -79,7 +79,7 @@ class Control:
         links: Links,
         log: Log,
         started: Started,
-        threads: Threads,
+        threads: InterruptibleThreads,
         watcher: Watcher | None = None,
     ) -> None:
         """watcher: the loop, for connections to other nodes."""
@@ -92,14 +92,14 @@ class Control:
         self._identity = started.identity
         self._rows = started.rows
         self._dirs = started.dirs
-        self._producer_ids = ProducerIds()
+        self._producer_ids = ProducerIdBlocks()
         self._burying = Burying(seat, started, threads, lambda: self._driver.level, log)
         self._leading = Leading(
             seat, self._disk, self._quorum, self._identity, started.random, self._register, log
         )
         committed = self._quorum.images.committed
         self._room = Room(self._disk, started.dirs, seat.config, committed, log)
-        self._requests = Requests(
+        self._requests = AdminRequests(
             self._append,
             partial(report, log),
             self._burying.blocked_ms,
@@ -118,7 +118,7 @@ class Control:
         self._duties = VoterDuties(
             self._quorum, self._driver, self._identity.cluster_id, own, seat, log
         )
-        self.doors = Doors(self._disk, seat.data_dir, seat.config, log)
+        self.doors = DynamicListeners(self._disk, seat.data_dir, seat.config, log)
         self._published = False  # what is committed, by this process
         self._threads = threads
         self._syncing = self._writing = False  # the log, a snapshot
@@ -167,7 +167,7 @@ class Control:
             self._driver.connect(addresses.voter)
         patience_ms = seat.config.int("controller.quorum.request.timeout.ms")
         self._prober = Prober(addresses.voter, self._go_on, patience_ms)
-        self._asker = Asker(addresses.broker, self._burying.trash.settled, self._go_on)
+        self._asker = BrokerAsker(addresses.broker, self._burying.trash.settled, self._go_on)
         self._fencing = Fencing(
             node_id,
             seat.config,
@@ -207,7 +207,7 @@ class Control:
         self._quorum.replica.resign(self._now_ms())
         self._driver.settle()
 
-    # What the quorum says (`quorum_driver.Roles`) -------------------------------------------------
+    # What the quorum says (`quorum_driver.RoleCallbacks`) -----------------------------------------
 
     def led(self) -> None:
         """This node was elected. Raises StorageFailed."""

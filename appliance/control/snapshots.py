@@ -18,7 +18,7 @@ _TRY_AGAIN_MS: Final = 60_000
 
 
 @dataclass(slots=True, frozen=True)
-class Limits:
+class SnapshotLimits:
     """When a snapshot is due, and how large segments get; bytes, and ms (0: never)."""
 
     snapshot_bytes: int
@@ -50,12 +50,14 @@ class Unwritten:
         write_file(disk, f"{folder}/{self.snapshot.file_name}", b"".join(pieces))
 
 
-class Snapshots:
+class SnapshotSchedule:
     """bytes_committed: in the log since the last snapshot."""
 
     __slots__ = ("_again_ms", "_disk", "_limits", "_log", "_taken_ms", "bytes_committed")
 
-    def __init__(self, disk: Disk, log: MetadataLog, limits: Limits, bytes_committed: int) -> None:
+    def __init__(
+        self, disk: Disk, log: MetadataLog, limits: SnapshotLimits, bytes_committed: int
+    ) -> None:
         self._disk = disk
         self._log = log
         self._limits = limits

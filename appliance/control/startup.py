@@ -22,10 +22,10 @@ from appliance.control.format import (
     open_or_format,
 )
 from appliance.control.metadata_log import open_log
-from appliance.control.metadata_quorum import MetadataQuorum, Vote, open_quorum
+from appliance.control.metadata_quorum import MetadataQuorum, VotingSetup, open_quorum
 from appliance.control.quorum_driver import seeds
 from appliance.control.rows import PartitionRows
-from appliance.control.snapshots import Limits
+from appliance.control.snapshots import SnapshotLimits
 from appliance.controller.features import SUPPORTED
 from appliance.controller.node_rows import MOST
 from appliance.metadata.follower import Follower, MetadataUnreadable
@@ -33,7 +33,7 @@ from appliance.metadata.identity import Identity
 from appliance.metadata.image import MetadataImage
 from appliance.metadata.log_dirs import LogDirs, read_log_dirs
 from appliance.quorum.times import Times
-from appliance.quorum.voters import Endpoint, Voter
+from appliance.quorum.voters import ControllerEndpoint, Voter
 from appliance.ring.process_table import CONTROL, DOWN, ProcessTable
 from appliance.shell.log import ERROR, NOTICE, WARNING, Log
 from appliance.shell.patience import WEDGED_S
@@ -124,11 +124,11 @@ def _vote(
     published: int,
     random: Callable[[int], bytes],
     clock: Clock,
-) -> Vote:
+) -> VotingSetup:
     name = config.list("controller.listener.names")[0].strip().upper()
-    return Vote(
+    return VotingSetup(
         voters=tuple(
-            Voter(one.node_id, endpoints=(Endpoint(name, one.host, one.port),))
+            Voter(one.node_id, endpoints=(ControllerEndpoint(name, one.host, one.port),))
             for one in config.voters()
         ),
         published=published,
@@ -178,10 +178,10 @@ def _others_go_on(processes: ProcessTable, clock: Clock) -> Callable[[], bool]:
     return wait
 
 
-def _limits(config: BrokerConfig) -> Limits:
+def _limits(config: BrokerConfig) -> SnapshotLimits:
     snapshot_bytes = config.int("metadata.log.max.record.bytes.between.snapshots")
     segment_bytes = config.int("metadata.log.segment.bytes")
-    return Limits(
+    return SnapshotLimits(
         snapshot_bytes=snapshot_bytes,
         snapshot_ms=config.int("metadata.log.max.snapshot.interval.ms"),
         # No larger than what lies between snapshots: only whole old segments can go.

@@ -6,7 +6,7 @@ from typing import Protocol
 from appliance.shell.flusher import Done, Tag
 
 
-class Threads(Protocol):
+class InterruptibleThreads(Protocol):
     """Runs jobs that block: `Flusher`, or a test that decides when they end. take: those that
     ended since. hush: somebody looks."""
 

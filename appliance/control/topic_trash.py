@@ -23,7 +23,7 @@ from appliance.logstore.files import DELETED_FOLDER
 from appliance.logstore.recovery import read_topic_id
 from appliance.metadata import trash as trash_file
 from appliance.metadata.image import MetadataImage
-from appliance.metadata.trash import NO_AUTO_CREATE_MS, RETENTION_MS, Buried, Kept, Trash
+from appliance.metadata.trash import NO_AUTO_CREATE_MS, RETENTION_MS, Buried, DeletedTopics, Kept
 from appliance.shell.log import NOTICE, WARNING, Log
 from appliance.wire import kraft_records as kraft
 
@@ -77,7 +77,7 @@ class TopicTrash:
             self.view = trash_file.read(disk, dirs[0])
         except (ValueError, StorageFailed) as cause:
             log.event(WARNING, "topic-trash-unreadable", cause=str(cause))
-            self.view = Trash()
+            self.view = DeletedTopics()
         self._entries = {key: trash_file.entry(one) for key, one in self.view.topics.items()}
 
     def before(

@@ -11,7 +11,7 @@ from appliance.control.metadata_quorum import MetadataQuorum
 from appliance.control.no_voters_warning import Unvoted
 from appliance.control.quorum_driver import QuorumDriver
 from appliance.handlers.electing import Electing
-from appliance.quorum.voters import STATIC, Electorate, Endpoint, Voter
+from appliance.quorum.voters import STATIC, ControllerEndpoint, Electorate, Voter
 from appliance.shell.log import Log
 from appliance.shell.seat import Seat
 
@@ -45,7 +45,7 @@ class VoterDuties:
         quorum: MetadataQuorum,
         driver: QuorumDriver,
         cluster_id: str,
-        endpoints: tuple[Endpoint, ...],
+        endpoints: tuple[ControllerEndpoint, ...],
         seat: Seat,
         log: Log,
     ) -> None:

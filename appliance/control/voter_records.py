@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from appliance.metadata.checkpoint import VoterSet
-from appliance.quorum.voters import STATIC, Electorate, Endpoint, Voter
+from appliance.quorum.voters import STATIC, ControllerEndpoint, Electorate, Voter
 from appliance.wire import control_records as control
 
 
@@ -65,7 +65,7 @@ def _voter(row: control.VotersRecordVoter) -> Voter:
     return Voter(
         row.voter_id,
         row.voter_directory_id,
-        tuple(Endpoint(one.name, one.host, one.port) for one in row.endpoints),
+        tuple(ControllerEndpoint(one.name, one.host, one.port) for one in row.endpoints),
         feature.min_supported_version,
         feature.max_supported_version,
     )

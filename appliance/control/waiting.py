@@ -46,7 +46,7 @@ class Decision(NamedTuple):
     at_once: bool = False
 
 
-class Waiting(NamedTuple):
+class WaitingAnswer(NamedTuple):
     """seen: exclusive end of the metadata that it was decided over."""
 
     netproc: int
@@ -62,12 +62,12 @@ class WaitingAnswers:
 
     def __init__(self, bugs: Bugs | None = None) -> None:
         self._bugs = bugs
-        self._waiting: deque[Waiting] = deque()
+        self._waiting: deque[WaitingAnswer] = deque()
 
     def put(self, netproc: int, token: int, decision: Decision, seen: int) -> None:
         """Keep an answer until everything below `seen` is committed."""
         assert not self._waiting or self._waiting[-1].seen <= seen
-        self._waiting.append(Waiting(netproc, token, decision, seen))
+        self._waiting.append(WaitingAnswer(netproc, token, decision, seen))
 
     def release(self, committed: int) -> Iterator[tuple[int, int, int, Body]]:
         """(netproc, token, code, body) of each that may be said now."""
@@ -81,7 +81,7 @@ class WaitingAnswers:
         them.
         """
         waiting = self._waiting
-        gone: deque[Waiting] = deque()
+        gone: deque[WaitingAnswer] = deque()
         while waiting and waiting[-1].seen > since:
             gone.appendleft(waiting.pop())
         for one in gone:

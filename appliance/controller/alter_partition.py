@@ -12,7 +12,7 @@ from appliance.base import errors
 from appliance.base.dataclass import dataclass
 from appliance.controller.broker_states import check_broker_epoch
 from appliance.controller.decision import Record, Situation
-from appliance.controller.electorate import Electorate
+from appliance.controller.electorate import EligibleLeaders
 from appliance.controller.partition_change import (
     LEADER_UNCHANGED,
     RECOVERED,
@@ -62,7 +62,7 @@ def alter_partitions(
     PeerError(STALE_BROKER_EPOCH)."""
     image = situation.image
     check_broker_epoch(image, broker_id, broker_epoch)
-    electorate = Electorate(situation)
+    electorate = EligibleLeaders(situation)
     records: list[Record] = []
     results = []
     for one in wanted:
@@ -83,7 +83,7 @@ def alter_partitions(
 
 
 def _alter(
-    electorate: Electorate,
+    electorate: EligibleLeaders,
     topic: TopicImage,
     partition: PartitionImage,
     asked: NewIsr,

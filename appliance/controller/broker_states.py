@@ -18,7 +18,7 @@ from appliance.base.dataclass import dataclass
 from appliance.base.errors import PeerError
 from appliance.controller.decision import Record, Situation
 from appliance.controller.electorate import (
-    Electorate,
+    EligibleLeaders,
     directory,
     leaderless,
     leads_any,
@@ -130,7 +130,7 @@ def _next(
 
 def fence(situation: Situation, broker: BrokerImage) -> list[Record]:
     """The broker is not to be used: others lead."""
-    electorate = Electorate(situation, without=broker.broker_id)
+    electorate = EligibleLeaders(situation, without=broker.broker_id)
     gone = partitions_of(situation.image, broker.broker_id)
     records = elect(electorate, gone, without=broker.broker_id)
     records.append(
@@ -146,7 +146,7 @@ def unfence(situation: Situation, broker: BrokerImage) -> list[Record]:
     record = kraft.BrokerRegistrationChangeRecord(
         broker_id=broker.broker_id, broker_epoch=broker.epoch, fenced=_UNFENCE
     )
-    electorate = Electorate(situation, also=broker.broker_id)
+    electorate = EligibleLeaders(situation, also=broker.broker_id)
     return [record, *elect(electorate, leaderless(situation.image))]
 
 
@@ -159,7 +159,7 @@ def shut_down(situation: Situation, broker: BrokerImage) -> list[Record]:
                 broker_id=broker.broker_id, broker_epoch=broker.epoch, in_controlled_shutdown=1
             )
         )
-    electorate = Electorate(situation, without=broker.broker_id)
+    electorate = EligibleLeaders(situation, without=broker.broker_id)
     gone = partitions_of(situation.image, broker.broker_id)
     return records + elect(electorate, gone, without=broker.broker_id)
 
@@ -177,7 +177,7 @@ def unregister(situation: Situation, heartbeats: Heartbeats, broker_id: int) -> 
     if broker is None:
         text = f"Broker ID {broker_id} is not currently registered"
         raise PeerError(errors.BROKER_ID_NOT_REGISTERED, text)
-    electorate = Electorate(situation, without=broker_id)
+    electorate = EligibleLeaders(situation, without=broker_id)
     gone = partitions_of(situation.image, broker_id, eligible=True)
     records = elect(electorate, gone, without=broker_id)
     records.append(kraft.UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=broker.epoch))
@@ -192,7 +192,7 @@ def gone_before(
     ISR any more; when it did not end in order it may have lost what it had, and is not eligible
     either (KIP-966). Where it lay in a folder that is not there any more it has lost all of that,
     and is not the one who led last, either: another one may have more."""
-    electorate = Electorate(situation, without=broker_id)
+    electorate = EligibleLeaders(situation, without=broker_id)
     if not electorate.elr:
         gone = partitions_of(situation.image, broker_id)
         return elect(electorate, gone, without=broker_id)
@@ -221,7 +221,12 @@ def _is_other_disk(
 
 
 def elect(
-    electorate: Electorate, found: Found, *, without: int = -1, lost: int = -1, replaced: int = -1
+    electorate: EligibleLeaders,
+    found: Found,
+    *,
+    without: int = -1,
+    lost: int = -1,
+    replaced: int = -1,
 ) -> list[Record]:
     """Records of these partitions when the broker `without` leaves their ISR. lost: that it is not
     eligible either. replaced: that it has nothing of what it led last."""
@@ -246,7 +251,7 @@ def _folders(situation: Situation, broker: BrokerImage, asked: Heartbeat) -> lis
     records: list[Record] = []
     failed = [one for one in broker.log_dirs if one in asked.offline]
     for folder in failed:
-        electorate = Electorate(situation, without=broker.broker_id)
+        electorate = EligibleLeaders(situation, without=broker.broker_id)
         gone = [
             (topic, partition)
             for topic, partition in partitions_of(situation.image, broker.broker_id)

@@ -14,7 +14,7 @@ from appliance.metadata.image import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROU
 
 
 @dataclass(slots=True, frozen=True)
-class Resource:
+class ConfigResource:
     """A resource with settings. kind: TOPIC, GROUP, … or BROKER, of which the name "" is the
     cluster default."""
 
@@ -22,7 +22,9 @@ class Resource:
     name: str
 
 
-def check_resource(situation: Situation, resource: Resource, *, describing: bool = False) -> None:
+def check_resource(
+    situation: Situation, resource: ConfigResource, *, describing: bool = False
+) -> None:
     """That the resource exists and has settings here. Raises PeerError, with the words that Kafka
     has for describing and for altering."""
     name = resource.name

@@ -17,7 +17,7 @@ from appliance.config.listener_settings import is_tls, split
 from appliance.config.setting import LIST, shown
 from appliance.controller import eligible
 from appliance.controller.admitting import check_here
-from appliance.controller.config_resources import Resource, check_resource
+from appliance.controller.config_resources import ConfigResource, check_resource
 from appliance.controller.decision import OK, Record, Result, Situation, duplicates, failed
 from appliance.metadata import effective, effective_groups
 from appliance.metadata.image import BROKER, BROKER_LOGGER, GROUP, TOPIC
@@ -33,7 +33,7 @@ _OPERATIONS: Final = {SET: "SET", DELETE: "DELETE", APPEND: "APPEND", SUBTRACT: 
 
 
 @dataclass(slots=True, frozen=True)
-class Operation:
+class ConfigOperation:
     """One change: SET, DELETE, or APPEND and SUBTRACT for lists. value is null only for DELETE."""
 
     key: str
@@ -54,16 +54,16 @@ def topic_config_records(
             )
         settings[key] = value
     _check_topic(situation, settings, list(settings))
-    records = _difference(Resource(TOPIC, topic), {}, settings)
+    records = _difference(ConfigResource(TOPIC, topic), {}, settings)
     return settings, records + eligible.cleared(situation.image, records)
 
 
 def alter_incrementally(
-    situation: Situation, wanted: Sequence[tuple[Resource, Sequence[Operation]]]
-) -> tuple[list[Record], list[tuple[Resource, Result]]]:
+    situation: Situation, wanted: Sequence[tuple[ConfigResource, Sequence[ConfigOperation]]]
+) -> tuple[list[Record], list[tuple[ConfigResource, Result]]]:
     """Records, and how it went for each resource (IncrementalAlterConfigs)."""
     records: list[Record] = []
-    results: list[tuple[Resource, Result]] = []
+    results: list[tuple[ConfigResource, Result]] = []
     twice = duplicates([one for one, _ in wanted])
     for resource, operations in wanted:
         try:
@@ -78,11 +78,11 @@ def alter_incrementally(
 
 
 def replace_all(
-    situation: Situation, wanted: Sequence[tuple[Resource, Sequence[tuple[str, str | None]]]]
-) -> tuple[list[Record], list[tuple[Resource, Result]]]:
+    situation: Situation, wanted: Sequence[tuple[ConfigResource, Sequence[tuple[str, str | None]]]]
+) -> tuple[list[Record], list[tuple[ConfigResource, Result]]]:
     """As above for AlterConfigs: what a resource does not name goes back to its default."""
     records: list[Record] = []
-    results: list[tuple[Resource, Result]] = []
+    results: list[tuple[ConfigResource, Result]] = []
     twice = duplicates([one for one, _ in wanted])
     for resource, settings in wanted:
         try:
@@ -108,7 +108,7 @@ def replace_all(
 
 
 def _check_resource(
-    situation: Situation, resource: Resource, twice: Mapping[Resource, None]
+    situation: Situation, resource: ConfigResource, twice: Mapping[ConfigResource, None]
 ) -> None:
     if resource in twice:
         raise PeerError(
@@ -124,7 +124,7 @@ def _check_keys(keys: list[str]) -> None:
 
 
 def _apply(
-    situation: Situation, resource: Resource, operations: Sequence[Operation]
+    situation: Situation, resource: ConfigResource, operations: Sequence[ConfigOperation]
 ) -> dict[str, str]:
     """The dynamic settings after the operations."""
     _check_keys([one.key for one in operations])
@@ -151,7 +151,7 @@ def _apply(
 
 
 def _edit_list(
-    situation: Situation, resource: Resource, one: Operation, current: str | None
+    situation: Situation, resource: ConfigResource, one: ConfigOperation, current: str | None
 ) -> str:
     """APPEND and SUBTRACT: members already there, or not there, are passed over."""
     if resource.kind == BROKER_LOGGER:
@@ -182,7 +182,7 @@ def _members(value: str) -> dict[str, None]:
 
 
 def _change(
-    situation: Situation, resource: Resource, new: dict[str, str], touched: Sequence[str]
+    situation: Situation, resource: ConfigResource, new: dict[str, str], touched: Sequence[str]
 ) -> list[Record]:
     """Check the settings that were touched, and the whole of a topic's; the records of it."""
     for key in touched:
@@ -235,7 +235,7 @@ def _check_logger(key: str, value: str | None) -> None:
 
 
 def _check_other(
-    situation: Situation, resource: Resource, new: Mapping[str, str], touched: Sequence[str]
+    situation: Situation, resource: ConfigResource, new: Mapping[str, str], touched: Sequence[str]
 ) -> None:
     """Settings of groups and of subscriptions to metrics."""
     group = resource.kind == GROUP
@@ -263,7 +263,7 @@ def _check_topic(situation: Situation, new: Mapping[str, str], touched: Sequence
 
 
 def _check_broker_setting(
-    situation: Situation, resource: Resource, key: str, value: str | None
+    situation: Situation, resource: ConfigResource, key: str, value: str | None
 ) -> None:
     wrong = effective.why_not_dynamic(key, per_broker=resource.name != "")
     if wrong:
@@ -279,7 +279,9 @@ def _check_broker_setting(
         raise PeerError(errors.INVALID_REQUEST, str(cause)) from cause
 
 
-def _check_listeners(situation: Situation, resource: Resource, new: Mapping[str, str]) -> None:
+def _check_listeners(
+    situation: Situation, resource: ConfigResource, new: Mapping[str, str]
+) -> None:
     """Another node looks itself whether what it is to open fits its own settings."""
     before, config = situation.image.config(resource.kind, resource.name), situation.config
     mine = resource.name == str(situation.node_id)
@@ -298,7 +300,7 @@ def _check_listeners(situation: Situation, resource: Resource, new: Mapping[str,
 
 
 def _check_shown(
-    situation: Situation, resource: Resource, new: Mapping[str, str], touched: Collection[str]
+    situation: Situation, resource: ConfigResource, new: Mapping[str, str], touched: Collection[str]
 ) -> None:
     """Checks logins and authentication, and loads certificates, before either is promised. Another
     node looks itself."""
@@ -322,7 +324,7 @@ def _check_shown(
 
 
 def _difference(
-    resource: Resource,
+    resource: ConfigResource,
     old: Mapping[str, str],
     new: Mapping[str, str],
     again: Collection[str] = (),

@@ -19,7 +19,7 @@ Record = object
 Name = TypeVar("Name", bound=Hashable)
 
 
-class Permit(Protocol):
+class MutationPermit(Protocol):
     """A client's right to change the metadata. pause_ms: what its answer has to tell."""
 
     @property
@@ -37,7 +37,7 @@ class _NoLimit:
         """Permits everything: the client has no controller_mutation_rate quota."""
 
 
-NO_LIMIT: Final[Permit] = _NoLimit()
+NO_LIMIT: Final[MutationPermit] = _NoLimit()
 
 
 @dataclass(slots=True)
@@ -56,7 +56,7 @@ class Situation:
     some (in lower case), could speak TLS with these settings, as files are now; raises ConfigError.
     """
 
-    permit: Permit = field(default=NO_LIMIT, kw_only=True)
+    permit: MutationPermit = field(default=NO_LIMIT, kw_only=True)
     image: MetadataImage
     config: BrokerConfig
     node_id: int

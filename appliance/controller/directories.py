@@ -7,7 +7,7 @@ from appliance.base import errors
 from appliance.base.dataclass import dataclass
 from appliance.controller.broker_states import check_broker_epoch, elect
 from appliance.controller.decision import Record, Situation
-from appliance.controller.electorate import Electorate, directory
+from appliance.controller.electorate import EligibleLeaders, directory
 from appliance.controller.partition_change import (
     LEADER_UNCHANGED,
     NO_LEADER,
@@ -37,7 +37,7 @@ def assign_replicas(
     that an unclean election finds who has more. Raises PeerError(STALE_BROKER_EPOCH)."""
     image = situation.image
     broker = check_broker_epoch(image, broker_id, broker_epoch)
-    electorate = Electorate(situation)
+    electorate = EligibleLeaders(situation)
     records: list[Record] = []
     codes: list[int] = []
     offline: dict[tuple[bytes, int], tuple[TopicImage, PartitionImage]] = {}
@@ -63,7 +63,7 @@ def assign_replicas(
             back = found[1]._replace(directories=record.directories)
             records += elect(electorate, [(found[0], back)])
     if offline or lost:
-        gone = Electorate(situation, without=broker_id)
+        gone = EligibleLeaders(situation, without=broker_id)
         records += elect(gone, offline.values(), without=broker_id)
         doubted = broker_id if gone.elr else NO_LEADER
         records += elect(gone, lost.values(), without=broker_id, lost=doubted)
@@ -71,7 +71,7 @@ def assign_replicas(
 
 
 def _begins_anew(
-    electorate: Electorate, broker: BrokerImage, topic: TopicImage, partition: PartitionImage
+    electorate: EligibleLeaders, broker: BrokerImage, topic: TopicImage, partition: PartitionImage
 ) -> bool:
     """True if the partition has no leader and the directory of the broker's replica is gone."""
     where = directory(partition, broker.broker_id)

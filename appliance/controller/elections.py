@@ -11,7 +11,7 @@ from typing import Final
 from appliance.base import errors
 from appliance.controller import partition_change
 from appliance.controller.decision import OK, Record, Result, Situation
-from appliance.controller.electorate import Electorate, leaderless
+from appliance.controller.electorate import EligibleLeaders, leaderless
 from appliance.controller.partition_change import LAST_RESORT, PartitionChange
 
 PREFERRED: Final = 0
@@ -40,7 +40,7 @@ def elect_leaders(
         text = f"Unknown election type {kind}; types are 0 (preferred) and 1 (unclean)."
         refused = Result(errors.INVALID_REQUEST, text)
         return [], refused, [(name, [(at, refused) for at in indexes]) for name, indexes in wanted]
-    electorate = Electorate(situation)
+    electorate = EligibleLeaders(situation)
     records: dict[tuple[bytes, int], Record] = {}
     results: Results = []
     for name, indexes in wanted:
@@ -55,7 +55,7 @@ def elect_leaders(
 
 
 def _elect(
-    electorate: Electorate,
+    electorate: EligibleLeaders,
     kind: int,
     name: str,
     index: int,
@@ -89,7 +89,7 @@ def _elect(
 def balance(situation: Situation, most: int) -> list[Record]:
     """Leadership back to preferred replicas that can have it, of at most so many partitions:
     whoever gets so many asks again soon (auto.leader.rebalance.enable)."""
-    electorate = Electorate(situation)
+    electorate = EligibleLeaders(situation)
     records: dict[tuple[bytes, int], Record] = {}
     for topic in situation.image.topics_by_name.values():
         for partition in topic.partitions:
@@ -103,7 +103,7 @@ def balance(situation: Situation, most: int) -> list[Record]:
 def elect_unclean(situation: Situation, most: int) -> list[Record]:
     """Leaders out of sync for partitions without one, where the topic allows that; most: as for
     `balance`. For a setting that changed: when a broker goes or comes this is done at once."""
-    electorate = Electorate(situation)
+    electorate = EligibleLeaders(situation)
     records: dict[tuple[bytes, int], Record] = {}
     for topic, partition in leaderless(situation.image):
         if electorate.unclean(topic):

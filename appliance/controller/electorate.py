@@ -23,7 +23,7 @@ _MIN_ISR: Final = "min.insync.replicas"
 _UNCLEAN: Final = "unclean.leader.election.enable"
 
 
-class Electorate:
+class EligibleLeaders:
     """active: brokers that may lead. elr: whether eligible leader replicas are kept (KIP-966)."""
 
     __slots__ = ("_defaults", "active", "elr", "situation")

@@ -9,7 +9,7 @@ unclean election was asked for, who leads had everything. Whoever changes a part
 from collections.abc import Sequence
 from typing import Final, TypeVar
 
-from appliance.controller.electorate import UNASSIGNED, Electorate
+from appliance.controller.electorate import UNASSIGNED, EligibleLeaders
 from appliance.controller.placement import place_directory
 from appliance.metadata.parts import PartitionImage, TopicImage
 from appliance.wire import kraft_records as kraft
@@ -42,7 +42,7 @@ class PartitionChange:
                  "isr", "lost", "recovery", "removing", "replaced", "replicas")  # fmt: skip
 
     def __init__(
-        self, electorate: Electorate, topic: TopicImage, partition: PartitionImage
+        self, electorate: EligibleLeaders, topic: TopicImage, partition: PartitionImage
     ) -> None:
         self._electorate = electorate
         self._topic = topic

@@ -6,7 +6,7 @@ from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.controller.decision import Record, Situation
 from appliance.controller.electorate import MIGRATING, UNASSIGNED
-from appliance.controller.striping import Place, Stripes
+from appliance.controller.striping import Stripes, UsableBroker
 from appliance.metadata.image import MetadataImage
 from appliance.metadata.parts import BrokerImage, PartitionImage
 from appliance.metadata.snapshot import partition_record
@@ -61,7 +61,7 @@ def _striped(
         if len(roomy) < factor or all(broker.fenced for broker in roomy):
             full = {broker.broker_id for broker in brokers} - {one.broker_id for one in roomy}
             raise rows.refusal(full, count)
-        places = [Place(one.broker_id, one.rack or "", one.fenced) for one in roomy]
+        places = [UsableBroker(one.broker_id, one.rack or "", one.fenced) for one in roomy]
         stripes = Stripes(places, chance)
         placed += _until_full(stripes, factor, count - len(placed), left)
     return placed

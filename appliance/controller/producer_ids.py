@@ -43,7 +43,7 @@ def _next_block(
     return [record], first
 
 
-class ProducerIds:
+class ProducerIdBlocks:
     """The block that is being given out; `allocate_block` refills it, or another controller."""
 
     __slots__ = ("_end", "_given", "_next")

@@ -41,7 +41,7 @@ Parts = Sequence[tuple[str, str | None]]
 
 
 @dataclass(slots=True, frozen=True)
-class Operation:
+class QuotaOperation:
     """Set a kind to a value, or remove it."""
 
     key: str
@@ -60,7 +60,7 @@ class Component:
 
 
 def alter_quotas(
-    image: MetadataImage, wanted: Sequence[tuple[Parts, Sequence[Operation]]]
+    image: MetadataImage, wanted: Sequence[tuple[Parts, Sequence[QuotaOperation]]]
 ) -> tuple[list[Record], list[Result]]:
     """Records, and how it went for each entity, in the order asked for."""
     records: list[Record] = []
@@ -78,7 +78,9 @@ def alter_quotas(
     return records, results
 
 
-def _alter(image: MetadataImage, parts: Parts, operations: Sequence[Operation]) -> list[Record]:
+def _alter(
+    image: MetadataImage, parts: Parts, operations: Sequence[QuotaOperation]
+) -> list[Record]:
     kinds = _check_entity(parts)
     for key in duplicates([one.key for one in operations]):
         raise _refused(f"{_again(parts)}: {key[:100]} comes twice; name it once.")
@@ -138,7 +140,7 @@ def _check_address(name: str | None) -> None:
         raise _refused(text) from None
 
 
-def _check_value(one: Operation, greatest: float | None) -> None:
+def _check_value(one: QuotaOperation, greatest: float | None) -> None:
     if not isfinite(one.value) or one.value <= 0:
         raise _refused(f"Quota {one.key} must be greater than 0.")
     if greatest is None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.controller.decision import OK, Record, Result, Situation, failed
-from appliance.controller.electorate import Electorate
+from appliance.controller.electorate import EligibleLeaders
 from appliance.controller.partition_change import UNCLEAN, PartitionChange
 from appliance.controller.placement import check_assignment
 from appliance.metadata.image import MetadataImage
@@ -23,7 +23,7 @@ def alter_reassignments(
     situation: Situation, wanted: Sequence[Wanted], *, may_change_factor: bool
 ) -> tuple[list[Record], list[tuple[str, list[tuple[int, Result]]]]]:
     """Records, and how it went for each partition, in the order of the request."""
-    electorate = Electorate(situation)
+    electorate = EligibleLeaders(situation)
     records: dict[tuple[str, int], list[Record]] = {}
     results = []
     for name, partitions in wanted:
@@ -79,7 +79,9 @@ def _find(image: MetadataImage, name: str, index: int) -> tuple[TopicImage, Part
     return topic, partition
 
 
-def _cancel(electorate: Electorate, topic: TopicImage, partition: PartitionImage) -> list[Record]:
+def _cancel(
+    electorate: EligibleLeaders, topic: TopicImage, partition: PartitionImage
+) -> list[Record]:
     """Back to the replicas of before: none that was being added, all that were to go."""
     if not _moving(partition):
         raise PeerError(
@@ -109,7 +111,7 @@ def _cancel(electorate: Electorate, topic: TopicImage, partition: PartitionImage
 
 
 def _reassign(
-    electorate: Electorate,
+    electorate: EligibleLeaders,
     topic: TopicImage,
     partition: PartitionImage,
     wanted: Sequence[int],

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 @dataclass(slots=True, frozen=True)
-class Place:
+class UsableBroker:
     """A broker that may get replicas. rack "": it has none, which is a rack too."""
 
     broker_id: int
@@ -54,7 +54,7 @@ class Stripes:
 
     __slots__ = ("_chance", "_fenced", "_leaders", "_partition", "_rack", "_racks", "_unfenced")
 
-    def __init__(self, places: Iterable[Place], chance: Callable[[int], int]) -> None:
+    def __init__(self, places: Iterable[UsableBroker], chance: Callable[[int], int]) -> None:
         by_rack: dict[str, tuple[list[int], list[int]]] = {}
         for place in places:
             by_rack.setdefault(place.rack, ([], []))[place.fenced].append(place.broker_id)

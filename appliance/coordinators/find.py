@@ -23,7 +23,7 @@ SEVERAL_SINCE: Final = 4
 _NEEDS: Final = {GROUPS.KEY_TYPE: DESCRIBE_GROUP, TRANSACTIONS.KEY_TYPE: DESCRIBE_TRANSACTION}
 
 
-class Node(NamedTuple):
+class CoordinatorNode(NamedTuple):
     """A node as the asking client reaches it."""
 
     node_id: int
@@ -35,7 +35,7 @@ _MALFORMED: Final = (
     "This most likely occurs because of a request being malformed by the client library or the "
     "message was sent to an incompatible broker. See the broker logs for more details."
 )
-_NOBODY: Final = Node(-1, "", -1)
+_NOBODY: Final = CoordinatorNode(-1, "", -1)
 _NO_LEADER: Final = "no living broker leads the coordinator's partition now"
 
 
@@ -43,7 +43,7 @@ def find(
     version: int,
     request: Any,
     image: MetadataImage,
-    living: Callable[[int], Node | None],
+    living: Callable[[int], CoordinatorNode | None],
     rights: Rights,
 ) -> tuple[dict[str, Any], str | None]:
     """(the answer's values, the internal topic that has to be created first, or None): all keys at
@@ -58,7 +58,10 @@ def find(
 
 
 def finder(
-    request: Any, image: MetadataImage, living: Callable[[int], Node | None], rights: Rights
+    request: Any,
+    image: MetadataImage,
+    living: Callable[[int], CoordinatorNode | None],
+    rights: Rights,
 ) -> tuple[Callable[[str], dict[str, Any]], str | None]:
     """(what tells who coordinates a key, the internal topic to create first, or None).
 

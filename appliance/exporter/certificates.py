@@ -11,15 +11,15 @@ from typing import Final
 
 from appliance.exporter.exposition import Page
 from appliance.exporter.post import Address
-from appliance.observer.shown import Certificate, certificate
+from appliance.observer.shown import ShownCertificate, certificate
 
 EVERY_NS: Final = 60_000_000_000
 _PATIENCE_S: Final = 5.0
 
-Shows = Callable[[str, int, float], Certificate]
+Shows = Callable[[str, int, float], ShownCertificate]
 
 
-class Certificates:
+class ListenerCertificates:
     """addresses: every listener, by now. shows: the certificate of one; raises OSError,
     ValueError."""
 

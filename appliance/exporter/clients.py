@@ -15,7 +15,7 @@ from appliance.quotas.meters import NS_OF_PERCENT
 from appliance.quotas.window import Windows
 from appliance.ring.client_table import PAUSED_UNTIL, USE, VERSION, ClientTable
 from appliance.ring.lag_table import LagTable
-from appliance.ring.quota_table import QuotaTable, Use
+from appliance.ring.quota_table import QuotaRow, QuotaTable
 
 _Named = tuple[int, str, tuple[str, str]]
 """(version of its row, listener, software and version) of a connection."""
@@ -70,7 +70,7 @@ class Clients:
         return known[1:]
 
 
-class Groups:
+class GroupSeries:
     """Every group's topics that are told, the groups' states and their members. What a group is
     called is written anew when there are others than at the scrape before."""
 
@@ -118,7 +118,7 @@ class Groups:
 
 def tell_quotas(page: Page, table: QuotaTable, windows: Windows, now_ms: int) -> None:
     """Clients that are counted because a quota holds for them. now_ms: monotonic."""
-    rows: dict[bytes, list[Use]] = {}
+    rows: dict[bytes, list[QuotaRow]] = {}
     for use in table.read(windows.slot(now_ms)):
         rows.setdefault(use.digest, []).append(use)
     told = {}

@@ -19,7 +19,7 @@ TOPICS_OF_A_BLOCK: Final = 128
 """On average. More: a new topic writes more lines anew; fewer: more blocks to look at."""
 
 
-class Limits(NamedTuple):
+class SeriesLimits(NamedTuple):
     """Bounds of the number of series: up to so many partitions, each has its own, beyond that only
     topics; up to so many topics, beyond that those with most bytes."""
 
@@ -27,7 +27,7 @@ class Limits(NamedTuple):
     topics: int
 
 
-class Found(NamedTuple):
+class PartitionRow(NamedTuple):
     """A row that is in use, and what the metadata says of its partition. least: so many must be in
     sync, as many as are asked for or as there are."""
 
@@ -38,7 +38,7 @@ class Found(NamedTuple):
     least: int
 
 
-class Led(NamedTuple):
+class LeaderCounts(NamedTuple):
     """Counts over the partitions that this node leads: all, and those that meet a condition."""
 
     partitions: int
@@ -48,10 +48,10 @@ class Led(NamedTuple):
     reassigning: int
 
 
-def _led(found: Sequence[Found], node_id: int) -> Led:
+def _led(found: Sequence[PartitionRow], node_id: int) -> LeaderCounts:
     led = [one for one in found if one.image.leader == node_id]
     spare = [len(one.image.isr) - one.least for one in led]
-    return Led(
+    return LeaderCounts(
         len(led),
         sum(len(one.image.isr) < len(one.image.replicas) for one in led),
         sum(one < 0 for one in spare),
@@ -60,7 +60,7 @@ def _led(found: Sequence[Found], node_id: int) -> Led:
     )
 
 
-class Block:
+class TopicBlock:
     """Some topics that follow one another. rows: by topic and partition. bounds: where in `rows`
     each topic begins, and the end. replicas: what the metadata says of each partition, or topic.
     written: its lines have been made once."""
@@ -70,7 +70,7 @@ class Block:
         "written",
     )  # fmt: skip
 
-    def __init__(self, found: Sequence[Found], node_id: int, *, whole: bool) -> None:
+    def __init__(self, found: Sequence[PartitionRow], node_id: int, *, whole: bool) -> None:
         """whole: each partition has series of its own."""
         self.found = found
         self.rows = [one.row for one in found]
@@ -100,7 +100,7 @@ class Block:
         return [column[row] for row in self.rows]
 
 
-class Layout:
+class SeriesLayout:
     """All blocks, in the order of topics' names. led: of all partitions here. is_whole: each has
     series of its own. left_out: so many topics are not told."""
 
@@ -108,11 +108,11 @@ class Layout:
 
     def __init__(
         self,
-        found: list[Found],
-        weigh: Callable[[Found], int],
+        found: list[PartitionRow],
+        weigh: Callable[[PartitionRow], int],
         node_id: int,
-        limits: Limits,
-        before: "Layout | None" = None,
+        limits: SeriesLimits,
+        before: "SeriesLayout | None" = None,
     ) -> None:
         """found: in order. weigh: bytes of a partition. before: whose blocks are kept where they
         are the same."""
@@ -121,16 +121,16 @@ class Layout:
         kept, self.left_out = _heaviest(found, weigh, limits.topics)
         same = before is not None and before.is_whole == self.is_whole
         known = {one.found[0].topic: one for one in before.blocks} if before and same else {}
-        self.blocks: list[Block] = []
+        self.blocks: list[TopicBlock] = []
         for part in _parted(kept):
             block = known.get(part[0].topic)
             if block is None or block.found != part:
-                block = Block(part, node_id, whole=self.is_whole)
+                block = TopicBlock(part, node_id, whole=self.is_whole)
             self.blocks.append(block)
         assert sum(len(block.rows) for block in self.blocks) == len(kept), "everybody has one block"
 
 
-def _parted(found: list[Found]) -> Iterable[list[Found]]:
+def _parted(found: list[PartitionRow]) -> Iterable[list[PartitionRow]]:
     """Cut where a topic begins whose name says so."""
     begin, topic = 0, ""
     for n, one in enumerate(found):
@@ -144,8 +144,8 @@ def _parted(found: list[Found]) -> Iterable[list[Found]]:
 
 
 def _heaviest(
-    found: list[Found], weigh: Callable[[Found], int], most: int
-) -> tuple[list[Found], int]:
+    found: list[PartitionRow], weigh: Callable[[PartitionRow], int], most: int
+) -> tuple[list[PartitionRow], int]:
     """Those of so many topics at most, and how many topics are left out."""
     if len(found) <= most or len({one.topic for one in found}) <= most:
         return found, 0
@@ -156,7 +156,7 @@ def _heaviest(
     return [one for one in found if one.topic in kept], len(bytes_of) - len(kept)
 
 
-def _replicas(found: Sequence[Found], node_id: int) -> dict[str, Sequence[int]]:
+def _replicas(found: Sequence[PartitionRow], node_id: int) -> dict[str, Sequence[int]]:
     """Metric → value of each."""
     images = [one.image for one in found]
     in_sync = [len(one.isr) for one in images]

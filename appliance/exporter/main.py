@@ -21,15 +21,15 @@ from appliance.exporter.exposition import CONTENT_TYPE
 from appliance.exporter.knock import unanswered
 from appliance.exporter.post import Post
 from appliance.exporter.probe import NotProbed, failed
-from appliance.exporter.probing import Probing
+from appliance.exporter.probing import HealthProbe
 from appliance.exporter.scrape import Exporter
-from appliance.exporter.serving import Answer, Server
+from appliance.exporter.serving import HttpAnswer, HttpServer
 from appliance.shell.bugs import Bugs
 from appliance.shell.log import Log
 from appliance.shell.threads import on_thread_death
 
 if TYPE_CHECKING:
-    from appliance.exporter.pushing import Pusher
+    from appliance.exporter.pushing import MetricsPusher
 
 _LOOK_NS: Final = 1_000_000_000
 _NICE: Final = 5
@@ -52,7 +52,9 @@ def run(post: Post, log: Log) -> int:
     rounds = ExporterRounds(exporter, pusher, bugs, clock)
     server = None
     if post.listener is not None:
-        server = Server(post.listener, pages.answer, rounds.on_bug, MetricsDoor(post.config, log))
+        server = HttpServer(
+            post.listener, pages.answer, rounds.on_bug, MetricsDoor(post.config, log)
+        )
     while os.getppid() == post.supervisor:
         wait_s = rounds.run_due()
         if server is None:
@@ -67,7 +69,11 @@ class ExporterRounds:
     monotonic ns."""
 
     def __init__(
-        self, exporter: Exporter, pusher: "Pusher | None", bugs: Bugs, clock: Callable[[], int]
+        self,
+        exporter: Exporter,
+        pusher: "MetricsPusher | None",
+        bugs: Bugs,
+        clock: Callable[[], int],
     ) -> None:
         self._exporter = exporter
         self._pusher = pusher
@@ -103,10 +109,10 @@ class ExporterRounds:
             return False
 
 
-def _pusher(exporter: Exporter, post: Post, target: Target, log: Log) -> "Pusher":
+def _pusher(exporter: Exporter, post: Post, target: Target, log: Log) -> "MetricsPusher":
     """Returns the periodic pusher of the page."""
     from appliance.exporter.otlp import Encoder
-    from appliance.exporter.pushing import Pusher  # here: it brings HTTP and TLS
+    from appliance.exporter.pushing import MetricsPusher  # here: it brings HTTP and TLS
 
     encoder = Encoder(post.started_ms * 1_000_000)
 
@@ -114,7 +120,7 @@ def _pusher(exporter: Exporter, post: Post, target: Target, log: Log) -> "Pusher
         told = exporter.page(time.monotonic_ns())
         return encoder.encode(told, exporter.resource(), time.time_ns())
 
-    return Pusher(target, page, log)
+    return MetricsPusher(target, page, log)
 
 
 class Pages:
@@ -133,22 +139,22 @@ class Pages:
         self._post = post
         self._clock = clock
         self._knock = knock
-        self._probing = Probing(probe or self._probe)
+        self._probing = HealthProbe(probe or self._probe)
 
-    def answer(self, target: str, asked_ns: int) -> Answer | None:
+    def answer(self, target: str, asked_ns: int) -> HttpAnswer | None:
         """By the target of a request and when it was made (monotonic); None: ask again soon."""
         path, _, query = target.partition("?")
         path = path.rstrip("/")
         if path == "/metrics":
-            return Answer(HTTPStatus.OK, CONTENT_TYPE, self._exporter.page(self._clock()))
+            return HttpAnswer(HTTPStatus.OK, CONTENT_TYPE, self._exporter.page(self._clock()))
         if path == "/livez":
             return self._live()
         if path in ("/readyz", "/healthz"):
             return self._ready(asked_ns, probes="probe=1" in query.split("&"))
         status = HTTPStatus.NOT_FOUND if path else HTTPStatus.OK
-        return Answer(status, "text/plain", _HELP)
+        return HttpAnswer(status, "text/plain", _HELP)
 
-    def _live(self) -> Answer:
+    def _live(self) -> HttpAnswer:
         now_ns = self._clock()
         self._exporter.watch.look(now_ns)
         dead = list(self._exporter.verdict(now_ns).dead)
@@ -156,7 +162,7 @@ class Pages:
             dead.append(f"the supervisor is stopped (state {state})")
         return _told(not dead, {"live": not dead, "dead": dead})
 
-    def _ready(self, asked_ns: int, *, probes: bool) -> Answer | None:
+    def _ready(self, asked_ns: int, *, probes: bool) -> HttpAnswer | None:
         if probes and self._probing.under_way:
             return None
         now_ns = self._clock()
@@ -198,6 +204,6 @@ def process_state(pid: int) -> str:
         return "X"
 
 
-def _told(good: bool, what: dict[str, object]) -> Answer:
+def _told(good: bool, what: dict[str, object]) -> HttpAnswer:
     status = HTTPStatus.OK if good else HTTPStatus.SERVICE_UNAVAILABLE
-    return Answer(status, "application/json", json.dumps(what, ensure_ascii=False) + "\n")
+    return HttpAnswer(status, "application/json", json.dumps(what, ensure_ascii=False) + "\n")

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from appliance.base.ids import TopicId
 from appliance.exporter.exposition import Page
-from appliance.exporter.layout import Block, Found, Layout, Limits
+from appliance.exporter.layout import PartitionRow, SeriesLayout, SeriesLimits, TopicBlock
 from appliance.metadata.image import MetadataImage
 from appliance.ring.partition_table import (
     BATCHES_IN,
@@ -86,7 +86,7 @@ class Partitions:
     """node_id: of this node."""
 
     def __init__(
-        self, table: PartitionTable, node_id: int, limits: Limits, min_isr: MinIsr
+        self, table: PartitionTable, node_id: int, limits: SeriesLimits, min_isr: MinIsr
     ) -> None:
         self._table = table
         self._node_id = node_id
@@ -94,7 +94,7 @@ class Partitions:
         self._min_isr = min_isr
         self._holders: list[int] = []
         self._version = _NEVER
-        self._layout: Layout | None = None
+        self._layout: SeriesLayout | None = None
         self._rows: dict[int, tuple[int, TopicId, int]] = {}  # row → holder, topic, partition
         self._everywhere = _Everywhere()
         self._counts: dict[str, list[int]] = {}  # of every row, at the last scrape
@@ -151,21 +151,21 @@ class Partitions:
 
     def _level(
         self, holders: list[int], counts: _Columns, image: MetadataImage, version: int
-    ) -> Layout:
+    ) -> SeriesLayout:
         if self._layout is None or not self._is_level(holders, version):
             self._remember(holders)
             self._holders, self._version, self._counts = holders, version, counts
             self._everywhere = _everywhere(image)
             sizes = self._table.column(SIZE_BYTES)
             received, sent = counts["received_bytes_total"], counts["sent_bytes_total"]
-            self._layout = Layout(
+            self._layout = SeriesLayout(
                 self._found(holders, image),
                 lambda one: sizes[one.row] + received[one.row] + sent[one.row],
                 self._node_id, self._limits, self._layout,
             )  # fmt: skip
         return self._layout
 
-    def _found(self, holders: list[int], image: MetadataImage) -> list[Found]:
+    def _found(self, holders: list[int], image: MetadataImage) -> list[PartitionRow]:
         """Every partition here whose topic is known, by topic and partition."""
         self._read_rows(holders)
         least_of, least = self._min_isr(image), dict[str, int]()
@@ -177,7 +177,9 @@ class Partitions:
             name, told = topic.name, topic.partitions[partition]
             if name not in least:
                 least[name] = least_of(name)
-            found.append(Found(name, partition, row, told, min(least[name], len(told.replicas))))
+            found.append(
+                PartitionRow(name, partition, row, told, min(least[name], len(told.replicas)))
+            )
         found.sort()  # of one partition there is one row, so images are never compared
         return found
 
@@ -200,7 +202,7 @@ class Partitions:
         for name, column in self._counts.items():
             self._gone[name] += sum(column[row] for row in given if row < len(column))
 
-    def _tell_states(self, page: Page, layout: Layout, holders: list[int]) -> int:
+    def _tell_states(self, page: Page, layout: SeriesLayout, holders: list[int]) -> int:
         """How many are offline here."""
         states = self._table.column(STATUS)
         live = [state for state, used in zip(states, holders, strict=False) if used & 1]
@@ -239,7 +241,7 @@ class Partitions:
         return max(0, *behind)
 
     def _tell_blocks(
-        self, page: Page, layout: Layout, blocks: list[Block], counts: _Columns
+        self, page: Page, layout: SeriesLayout, blocks: list[TopicBlock], counts: _Columns
     ) -> None:
         offsets = [(name, self._table.column(column)) for name, column in _OFFSETS]
         stable = self._table.column(LAST_STABLE)

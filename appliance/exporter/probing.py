@@ -12,14 +12,14 @@ APART_NS: Final = 1_000_000_000
 ask."""
 
 
-class Probed(NamedTuple):
+class ProbeResult(NamedTuple):
     """problem: why it does not serve, "" when it does. skipped: why nothing was found out."""
 
     problem: str = ""
     skipped: str = ""
 
 
-class Probing:
+class HealthProbe:
     """probe: why a node does not serve, "" when it does; raises NotProbed. It may take seconds.
 
     Whoever asks hears of a probe that began after that: what was changed before is seen.
@@ -32,14 +32,14 @@ class Probing:
         self._clock = clock
         self._running: threading.Thread | None = None
         self._began_ns: int | None = None
-        self._found = Probed()
+        self._found = ProbeResult()
 
     @property
     def under_way(self) -> bool:
         """Somebody has asked, and nothing is known yet."""
         return self._running is not None and self._running.is_alive()
 
-    def result(self, asked_ns: int) -> Probed | None:
+    def result(self, asked_ns: int) -> ProbeResult | None:
         """Returns the finding of a probe that began since asked_ns (monotonic), None before it is
         known."""
         if self.under_way:
@@ -51,7 +51,7 @@ class Probing:
             if now_ns < self._began_ns + APART_NS:
                 return None
         self._began_ns = now_ns
-        self._found = Probed(problem="the probe ended by an exception, see the log")
+        self._found = ProbeResult(problem="the probe ended by an exception, see the log")
         self._running = threading.Thread(target=self._run, name="probe", daemon=True)
         self._running.start()
         return None
@@ -60,9 +60,9 @@ class Probing:
         self._found = looked(self._probe)
 
 
-def looked(probe: Callable[[], str]) -> Probed:
+def looked(probe: Callable[[], str]) -> ProbeResult:
     """Returns the probe's finding, or why it could not run."""
     try:
-        return Probed(problem=probe())
+        return ProbeResult(problem=probe())
     except NotProbed as why:
-        return Probed(skipped=str(why))
+        return ProbeResult(skipped=str(why))

@@ -8,7 +8,7 @@ from collections import Counter
 from typing import Final
 
 from appliance.exporter.exposition import Page
-from appliance.observer.client_metrics import Client, ClientMetrics
+from appliance.observer.client_metrics import ClientMetrics, PushedSamples
 from appliance.ring.push_table import PushTable
 from appliance.wire.uuids import format_uuid
 
@@ -43,7 +43,7 @@ class PushedMetrics:
         page.add("penstock_client_instances_left_out", left_out + self._clients.pushed_out)
 
 
-def _series(client: Client) -> _Series:
+def _series(client: PushedSamples) -> _Series:
     """Each series once: the last value that the client gave it."""
     who = client.pushed.who.client_id, format_uuid(client.pushed.instance)
     found = {}

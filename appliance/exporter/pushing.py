@@ -23,7 +23,7 @@ _HEADERS: Final = {"Content-Type": "application/x-protobuf", "Content-Encoding":
 Send = Callable[[Target, bytes], str]
 
 
-class Pusher:
+class MetricsPusher:
     """page: makes the request, as bytes. send: delivers it, and says what was wrong, "" when
     nothing was."""
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from appliance.exporter.exposition import Buckets, Page
 from appliance.observer.names import api_name, error_name
-from appliance.observer.snapshot import Api, Snapshot
+from appliance.observer.snapshot import ApiCounters, Snapshot
 from appliance.ring import histogram
 
 _S_NS: Final = 1_000_000_000
@@ -33,13 +33,13 @@ assert all(histogram.bounds(cut)[0] == us for cut, us in zip(_CUTS, _BOUNDS_US, 
 )
 
 
-class Requests:
+class RequestRates:
     """Looks now and then (`remember`), so that the last minute is known."""
 
     def __init__(self) -> None:
         self._past: deque[Snapshot] = deque()
         self._buckets: dict[int, Buckets] = {}
-        self._known: dict[int, tuple[Api, str]] = {}
+        self._known: dict[int, tuple[ApiCounters, str]] = {}
 
     def remember(self, now: Snapshot) -> None:
         """Every ten seconds. The oldest one that is kept is a minute old, or was the first."""
@@ -65,13 +65,13 @@ class Requests:
             for key, api in sorted(now.since(self._past[0]).items()):
                 self._tell_quantiles(page, api_name(key), api)
 
-    def _tell_quantiles(self, page: Page, name: str, api: Api) -> None:
+    def _tell_quantiles(self, page: Page, name: str, api: ApiCounters) -> None:
         if api.requests:
             for text, share in _QUANTILES:
                 seconds = api.percentile_us(share) / 1e6
                 page.add("penstock_request_duration_quantile_seconds", seconds, name, text)
 
-    def _histogram(self, key: int, name: str, api: Api) -> str:
+    def _histogram(self, key: int, name: str, api: ApiCounters) -> str:
         known = self._known.get(key)
         if known is None or known[0].latencies != api.latencies:
             buckets = self._buckets.get(key)

@@ -17,16 +17,16 @@ from appliance.base.errors import StorageFailed
 from appliance.base.space import KEEP_FREE_PERCENT, SpaceGuard
 from appliance.config.broker import BrokerConfig
 from appliance.exporter.agreement import Agreement
-from appliance.exporter.certificates import Certificates
-from appliance.exporter.clients import Clients, Groups, tell_quotas
+from appliance.exporter.certificates import ListenerCertificates
+from appliance.exporter.clients import Clients, GroupSeries, tell_quotas
 from appliance.exporter.exposition import Page
-from appliance.exporter.layout import Limits
+from appliance.exporter.layout import SeriesLimits
 from appliance.exporter.partitions import Partitions
 from appliance.exporter.post import Address, Post, of_endpoint
 from appliance.exporter.pushed import PushedMetrics
-from appliance.exporter.requests import STEP_NS, Requests
+from appliance.exporter.requests import STEP_NS, RequestRates
 from appliance.exporter.security import tell_security
-from appliance.exporter.usage import EXPORTER, SUPERVISOR, Usage, Used
+from appliance.exporter.usage import EXPORTER, SUPERVISOR, ProcessUsage, Used
 from appliance.metadata.changes import (
     Change,
     ConfigChanged,
@@ -39,7 +39,7 @@ from appliance.metadata.effective import broker_config, log_config
 from appliance.metadata.follower import Follower, MetadataUnreadable, skip_silently
 from appliance.metadata.identity import Identity
 from appliance.metadata.image import TOPIC, MetadataImage
-from appliance.observer.health import Verdict, Watch, not_sent_to
+from appliance.observer.health import HealthWatch, Verdict, not_sent_to
 from appliance.observer.snapshot import take
 from appliance.quotas.window import Windows
 from appliance.ring import partition_table as columns
@@ -68,17 +68,17 @@ class Exporter:
         self._follower = Follower(disk, post.folders[0], tables.partitions, skip_silently)
         self._readable = True
         self._version = 0  # of what the metadata says of topics
-        self.watch = Watch(tables.processes, tables.partitions)
-        self._requests = Requests()
+        self.watch = HealthWatch(tables.processes, tables.partitions)
+        self._requests = RequestRates()
         self._agreement = Agreement(tables.processes, self._node_id)
-        self._usage = Usage()
+        self._usage = ProcessUsage()
         self._busy: tuple[int, dict[str, Used]] = (0, {})  # as of the last step
         self._idle: dict[int, float] = {}  # kind of process → share
         self._step_ns = self._anew_ns = 0
         self._partitions = Partitions(
             tables.partitions,
             self._node_id,
-            Limits(
+            SeriesLimits(
                 config.int("penstock.metrics.partitions.max"),
                 config.int("penstock.metrics.topics.max"),
             ),
@@ -87,9 +87,9 @@ class Exporter:
         listeners = [endpoint.name for endpoint in config.endpoints()]
         self._advertised = config.advertised(listeners[0]) if listeners else None
         self._clients = Clients(tables.clients, listeners)
-        self._groups = Groups(tables.lags)
+        self._groups = GroupSeries(tables.lags)
         self._pushed = PushedMetrics(tables.pushes)
-        self._certificates = Certificates(self._listeners)
+        self._certificates = ListenerCertificates(self._listeners)
         windows = config.int("quota.window.num"), config.int("quota.window.size.seconds") * _MS
         self._windows = Windows(*windows)
         keep = config.int("penstock.disk.free.min.bytes")

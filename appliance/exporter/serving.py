@@ -34,7 +34,7 @@ _CHALLENGE: Final = 'WWW-Authenticate: Basic realm="penstock", charset="UTF-8"\r
 _HOST: Final = re.compile(rb"\r\nHost:[ \t]*([^\r\n]*?)[ \t]*\r\n", re.IGNORECASE)
 
 
-class Answer(NamedTuple):
+class HttpAnswer(NamedTuple):
     """status: of HTTP. content_type: of the text."""
 
     status: int
@@ -57,7 +57,7 @@ class _Caller:
         self.waits = False
 
 
-class Server:
+class HttpServer:
     """listener: bound, listening and non-blocking. answer: by the target of a request, such as
     /metrics?x=y, and when that came (monotonic); None: not yet. on_bug: is told where an exception
     was met, and which. door: who may ask."""
@@ -65,7 +65,7 @@ class Server:
     def __init__(
         self,
         listener: socket.socket,
-        answer: Callable[[str, int], Answer | None],
+        answer: Callable[[str, int], HttpAnswer | None],
         on_bug: Callable[[str, Exception], object],
         door: MetricsDoor,
     ) -> None:
@@ -185,14 +185,16 @@ class Server:
         words = caller.told.partition(b"\r\n")[0].decode("latin-1").split(" ")
         method = words[0]
         if len(words) != 3 or not words[2].startswith("HTTP/"):
-            answer = Answer(HTTPStatus.BAD_REQUEST, "text/plain", "this is no request of HTTP\n")
+            answer = HttpAnswer(
+                HTTPStatus.BAD_REQUEST, "text/plain", "this is no request of HTTP\n"
+            )
         elif self._is_local and not _is_this_host(caller.told):
             told = "the Host of a request is localhost, an IP address or this host's name\n"
-            answer = Answer(HTTPStatus.MISDIRECTED_REQUEST, "text/plain", told)
+            answer = HttpAnswer(HTTPStatus.MISDIRECTED_REQUEST, "text/plain", told)
         elif not self._door.lets_in(caller.told):
-            answer = Answer(HTTPStatus.UNAUTHORIZED, "text/plain", "a password is needed\n")
+            answer = HttpAnswer(HTTPStatus.UNAUTHORIZED, "text/plain", "a password is needed\n")
         elif method not in ("GET", "HEAD"):
-            answer = Answer(HTTPStatus.METHOD_NOT_ALLOWED, "text/plain", "GET or HEAD\n")
+            answer = HttpAnswer(HTTPStatus.METHOD_NOT_ALLOWED, "text/plain", "GET or HEAD\n")
         else:
             found = self._found(words[1], caller.asked_ns)
             if found is None:
@@ -207,13 +209,13 @@ class Server:
         ).encode()
         return head if method == "HEAD" else head + body
 
-    def _found(self, target: str, asked_ns: int) -> Answer | None:
+    def _found(self, target: str, asked_ns: int) -> HttpAnswer | None:
         try:
             return self._answer(target, asked_ns)
         except Exception as bug:
             self._on_bug("an answer", bug)
             text = f"{type(bug).__name__}: see the event bug\n"
-            return Answer(HTTPStatus.INTERNAL_SERVER_ERROR, "text/plain", text)
+            return HttpAnswer(HTTPStatus.INTERNAL_SERVER_ERROR, "text/plain", text)
 
     def _close(self, caller: _Caller) -> None:
         del self._callers[caller.sock.fileno()]

@@ -49,7 +49,7 @@ class _Place:
         self.memory = self.open_files = 0
 
 
-class Usage:
+class ProcessUsage:
     """Usage of each named process."""
 
     def __init__(self) -> None:

@@ -14,13 +14,13 @@ from appliance.base import errors
 from appliance.base.dataclass import dataclass
 from appliance.controller.decision import Record, Result, Situation
 from appliance.controller.heartbeats import Heartbeats
-from appliance.controller.producer_ids import ProducerIds
+from appliance.controller.producer_ids import ProducerIdBlocks
 from appliance.controller.undelete import Everywhere
 from appliance.handlers.answer_cache import AnswerCache
-from appliance.handlers.electing import Electing, Probed
+from appliance.handlers.electing import Electing, VoterProbe
 from appliance.metadata.log_dirs import LogDirs
-from appliance.metadata.trash import Trash
-from appliance.quotas.meters import Usage
+from appliance.metadata.trash import DeletedTopics
+from appliance.quotas.meters import MeterUsage
 from appliance.ring.log_levels import LogLevels
 from appliance.ring.partition_table import PartitionTable
 
@@ -29,7 +29,7 @@ Message = Any
 """A decoded message: one of kio's classes, which one depends on the version."""
 
 
-class Replica(NamedTuple):
+class QuorumReplica(NamedTuple):
     """One replica of the metadata log, as its leader sees it. log_end: -1 when it is not known.
     Times in ms since 1970, -1: never."""
 
@@ -51,8 +51,8 @@ class Quorum:
     leader_id: int
     leader_epoch: int
     high_watermark: int
-    voters: tuple[Replica, ...] = ()
-    observers: tuple[Replica, ...] = ()
+    voters: tuple[QuorumReplica, ...] = ()
+    observers: tuple[QuorumReplica, ...] = ()
     reached: Mapping[int, tuple[str, int]] = field(default_factory=dict)
 
 
@@ -74,16 +74,16 @@ class AdminContext:
     """
 
     rights: Rights = field(default=NOBODY, kw_only=True)
-    usage: Callable[[], list[Usage]] = field(default=list, kw_only=True)
+    usage: Callable[[], list[MeterUsage]] = field(default=list, kw_only=True)
     situation: Situation
-    producer_ids: ProducerIds
+    producer_ids: ProducerIdBlocks
     partitions: PartitionTable
     handles: Mapping[tuple[bytes, int], int]
     quorum: Quorum
     dirs: LogDirs
     volume: Callable[[str], tuple[int, int] | None]
     now_ms: int
-    trash: Trash = field(default_factory=Trash)
+    trash: DeletedTopics = field(default_factory=DeletedTopics)
     kept: Callable[[str], Everywhere] = lambda _: {}
     settled: Callable[[str], bool] = lambda _: True
     asked: bool = False
@@ -91,7 +91,7 @@ class AdminContext:
     cluster_id: str = ""
     monotonic_ms: int = 0
     electing: Electing | None = None
-    probed: Probed | None = None
+    probed: VoterProbe | None = None
     loggers: LogLevels | None = None
     described: AnswerCache = field(default_factory=AnswerCache)
     version: str = ""

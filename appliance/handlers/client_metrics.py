@@ -20,7 +20,7 @@ from appliance.base.dataclass import dataclass
 from appliance.config.metrics_settings import CLIENT_METRICS as SETTINGS
 from appliance.metadata.identity import new_uuid
 from appliance.metadata.image import CLIENT_METRICS, MetadataImage
-from appliance.ring.push_table import PAYLOAD, Pusher, PushRows
+from appliance.ring.push_table import PAYLOAD, PushingClient, PushRows
 from appliance.wire import compression
 from appliance.wire.uuids import format_uuid
 
@@ -46,7 +46,7 @@ class Rule(NamedTuple):
     metrics: frozenset[str]
 
 
-class Subscription(NamedTuple):
+class MetricsSubscription(NamedTuple):
     """The subscription of one client instance. metrics: prefixes of names, ALL for every one, none
     for none. id: different for every other subscription.
     """
@@ -61,7 +61,7 @@ class _Instance:
     """rules: those that its subscription follows from. error: of its last request."""
 
     rules: tuple[Rule, ...]
-    subscription: Subscription
+    subscription: MetricsSubscription
     asked_ms: int = _NEVER
     pushed_ms: int = _NEVER
     ended: bool = False
@@ -85,7 +85,7 @@ class _Instance:
         return may
 
 
-class ClientMetrics:
+class ClientMetricsPushes:
     """rows: where pushes are kept. max_bytes: of one push. random: so many random bytes."""
 
     __slots__ = ("_applied", "_instances", "_random", "_rows", "_rules", "max_bytes")
@@ -100,7 +100,7 @@ class ClientMetrics:
 
     def ask(
         self, image: MetadataImage, instance: bytes, who: Mapping[str, str], now_ms: int
-    ) -> tuple[int, bytes, Subscription]:
+    ) -> tuple[int, bytes, MetricsSubscription]:
         """(error code, instance id, what it is to push) for a client that asks. instance: its id,
         NOBODY when it has none yet. who: what the client is by each selector. now_ms:
         monotonic."""
@@ -132,7 +132,7 @@ class ClientMetrics:
         code = self._refusal(known, subscription_id, ending, codec, payload, now_ms)
         known.error, known.ended = code, ending
         if code == errors.NONE and (payload or ending):
-            named = Pusher(
+            named = PushingClient(
                 principal,
                 *(who.get(f"client_{key}", "") for key in ("id", "source_address")),
                 *(who.get(f"client_software_{key}", "") for key in ("name", "version")),
@@ -204,14 +204,16 @@ def _rule(own: Mapping[str, str]) -> Rule:
     return Rule(interval_ms, match, frozenset(metrics))
 
 
-def _subscription(rules: tuple[Rule, ...], instance: bytes, who: Mapping[str, str]) -> Subscription:
+def _subscription(
+    rules: tuple[Rule, ...], instance: bytes, who: Mapping[str, str]
+) -> MetricsSubscription:
     mine = [one for one in rules if all(_is(who, *pair) for pair in one.match)]
     names = sorted({name for one in mine for name in one.metrics})
     metrics = (ALL,) if ALL in names else tuple(names)
     interval_ms = min((one.interval_ms for one in mine), default=_LONGEST_MS)
     interval_ms = min(interval_ms, _LONGEST_MS)
     number = crc32(repr((metrics, interval_ms, instance)).encode())
-    return Subscription(number - (1 << 31), interval_ms, metrics)
+    return MetricsSubscription(number - (1 << 31), interval_ms, metrics)
 
 
 def _is(who: Mapping[str, str], selector: str, pattern: str) -> bool:

@@ -13,7 +13,7 @@ from appliance.authorization.rights import Rights
 from appliance.base.addresses import plain_address
 from appliance.base.errors import PeerError
 from appliance.config.listener_settings import is_tls
-from appliance.controller.config_resources import Resource
+from appliance.controller.config_resources import ConfigResource
 from appliance.controller.decision import Result, failed
 from appliance.handlers.admin import Message
 from appliance.metadata.image import BROKER, GROUP, TOPIC
@@ -22,15 +22,17 @@ _DESCRIBE = {TOPIC: needs.DESCRIBE_TOPIC_CONFIGS, GROUP: needs.DESCRIBE_GROUP_CO
 _ALTER = {TOPIC: needs.ALTER_TOPIC_CONFIGS, GROUP: needs.ALTER_GROUP_CONFIGS}
 
 
-def check_described(rights: Rights, resource: Resource) -> None:
+def check_described(rights: Rights, resource: ConfigResource) -> None:
     """Raises PeerError for who may not see its settings."""
     own = _DESCRIBE.get(resource.kind)
     _check(rights, own, needs.DESCRIBE_CLUSTER_CONFIGS, resource)
 
 
-def not_altered(rights: Rights, resources: Iterable[Resource]) -> dict[Resource, Result]:
+def not_altered(
+    rights: Rights, resources: Iterable[ConfigResource]
+) -> dict[ConfigResource, Result]:
     """Those whose settings the caller may not change, each with what to tell."""
-    found: dict[Resource, Result] = {}
+    found: dict[ConfigResource, Result] = {}
     for resource in resources if not rights.everything else ():
         try:
             _check(rights, _ALTER.get(resource.kind), needs.ALTER_CLUSTER_CONFIGS, resource)
@@ -55,7 +57,7 @@ def is_of_files(request: Message, node_id: int) -> bool:
     )
 
 
-def _check(rights: Rights, own: Need | None, cluster: Need, resource: Resource) -> None:
+def _check(rights: Rights, own: Need | None, cluster: Need, resource: ConfigResource) -> None:
     code = rights.refusal(cluster) if own is None else rights.refusal(own, resource.name)
     if code:
         raise PeerError(code, TEXTS[code])

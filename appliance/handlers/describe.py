@@ -17,7 +17,7 @@ from appliance.handlers.exchange import Exchange, Host
 from appliance.handlers.gather import Values
 from appliance.metadata.image import BrokerImage, PartitionImage, TopicImage
 from appliance.metadata.log_dirs import LOST, is_assigned
-from appliance.wire.leaders import Endpoint
+from appliance.wire.leaders import NodeEndpoint
 
 NOT_ASKED_FOR = -2147483648  # authorized operations that nobody asked for
 LISTENER_ERRORS: Final = 6
@@ -44,7 +44,7 @@ class View:
         self._version = x.version
         self._registered = host.image.brokers
         self._known: dict[int, BrokerImage] = {}
-        self._told: list[tuple[BrokerImage, Endpoint]] = []
+        self._told: list[tuple[BrokerImage, NodeEndpoint]] = []
         for node_id, broker in sorted(self._registered.items()):
             where = nodes.endpoint(host, x, broker)
             if where is not None and not nodes.is_left_out(host, node_id):

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 from appliance.base import errors
 from appliance.base.dataclass import dataclass
 from appliance.base.errors import PeerError
-from appliance.quorum.voters import ANY, STATIC, Electorate, Endpoint, Voter
+from appliance.quorum.voters import ANY, STATIC, ControllerEndpoint, Electorate, Voter
 from appliance.wire.uuids import format_uuid
 
 
-class Probed(NamedTuple):
+class VoterProbe(NamedTuple):
     """The answer of a node that is to vote: an error, or the levels of kraft.version that it
     supports.
     """
@@ -131,9 +131,9 @@ def _keys(electorate: Electorate) -> str:
     return f"[{', '.join(_key(*one) for one in electorate.keys.items())}]"
 
 
-def listeners(rows: Any) -> tuple[Endpoint, ...]:
+def listeners(rows: Any) -> tuple[ControllerEndpoint, ...]:
     """As a request names them."""
-    return tuple(Endpoint(one.name, one.host, one.port) for one in rows)
+    return tuple(ControllerEndpoint(one.name, one.host, one.port) for one in rows)
 
 
 def check_cluster(asked: str | None, mine: str) -> None:

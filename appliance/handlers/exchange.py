@@ -15,7 +15,7 @@ from appliance.authorization.rights import Rights
 from appliance.base.compiled import mypyc_attr
 from appliance.base.errors import ILLEGAL_SASL_STATE
 from appliance.config.broker import BrokerConfig
-from appliance.handlers.client_metrics import ClientMetrics
+from appliance.handlers.client_metrics import ClientMetricsPushes
 from appliance.handlers.overtaking import Overtaking
 from appliance.metadata.image import MetadataImage
 from appliance.ring.messages import Message
@@ -172,7 +172,7 @@ class Host(ABC):
     served: memoryview  # this process's part of `PartitionTable.served`
     verifies: bool  # transaction.partition.verification.enable
     partitions: PartitionTable  # as published by their homes
-    client_metrics: ClientMetrics  # who pushes which of them
+    client_metrics: ClientMetricsPushes  # who pushes which of them
     routing: int  # another one as soon as a route may be another
     overtaking: Overtaking  # batches behind what a dead home refused
 

@@ -10,8 +10,8 @@ from typing import Final
 from appliance.base import errors
 from appliance.handlers.exchange import Exchange, Host, Piece
 from appliance.handlers.fetch_sessions import Session, must_tell
-from appliance.handlers.fetch_state import FetchState, Found, Row
-from appliance.handlers.leaders import Leaders
+from appliance.handlers.fetch_state import FetchedPartition, FetchState, Row
+from appliance.handlers.leaders import CurrentLeaders
 from appliance.ring.partition_table import (
     BYTES_OUT,
     FETCHES,
@@ -57,7 +57,7 @@ def finish(host: Host, x: Exchange, rows: list[Row]) -> None:
     pieces: list[Piece] = []
     no_tags = fetch.tail(version)  # what ends a partition, a topic, and the body
     out = [fetch.top(version, 0, errors.NONE, session_id, topics)]
-    leaders = Leaders(host, x, known=replica) if state.failed else None
+    leaders = CurrentLeaders(host, x, known=replica) if state.failed else None
     at = 0
     while at < len(told):
         topic = told[at][1].topic
@@ -83,7 +83,7 @@ def finish(host: Host, x: Exchange, rows: list[Row]) -> None:
     host.finish(x, pieces)
 
 
-def _tags(found: Found, data: PartitionData, leaders: Leaders) -> bytes:
+def _tags(found: FetchedPartition, data: PartitionData, leaders: CurrentLeaders) -> bytes:
     """The end of a partition with tagged fields that must be sent at once. Divergence is reported
     only where the request names an epoch, so from version 12 on.
     """

@@ -5,7 +5,7 @@ from appliance.authorization.needs import ACT_AS_BROKER, READ_TOPIC
 from appliance.base import errors
 from appliance.handlers import gather
 from appliance.handlers.exchange import Exchange, Host
-from appliance.handlers.fetch_state import FetchState, Found
+from appliance.handlers.fetch_state import FetchedPartition, FetchState
 from appliance.wire import fetch
 
 
@@ -27,5 +27,5 @@ def judge_anew(host: Host, x: Exchange) -> None:
         code = refusal(host, x, asked.partition.topic)
         if code:
             asked.route = None
-            state.found[index] = Found(code, -1, -1, -1)
+            state.found[index] = FetchedPartition(code, -1, -1, -1)
             state.failed = True

@@ -35,7 +35,7 @@ UNSETTLED: Final = -1
 
 
 @dataclass(slots=True)
-class Asked:
+class SessionPartition:
     """One partition of a fetch. row: where its row begins in the partition table, with a route.
 
     settled: the version of that row at which it had nothing to tell, or UNSETTLED. told: what the
@@ -65,7 +65,7 @@ class Session:
     created_ns: int
     used_ns: int
     epoch: int = 1  # the epoch the next request must carry
-    partitions: dict[Key, Asked] = field(default_factory=dict)
+    partitions: dict[Key, SessionPartition] = field(default_factory=dict)
     names: dict[bytes, str] = field(default_factory=dict)  # of topic ids that were there once
 
     def ask(self, partition: FetchPartition) -> None:
@@ -74,10 +74,10 @@ class Session:
         key = (partition.topic, partition.partition)
         before = self.partitions.get(key)
         if before is None:
-            self.partitions[key] = Asked(partition)
+            self.partitions[key] = SessionPartition(partition)
         else:
             route, row, told = before.route, before.row, before.told
-            self.partitions[key] = Asked(partition, route, row, UNSETTLED, told)
+            self.partitions[key] = SessionPartition(partition, route, row, UNSETTLED, told)
 
     def renew(self, routing: int, request: FetchRequest) -> None:
         """Partitions may live elsewhere, or end elsewhere: look at all of them again."""
@@ -89,7 +89,7 @@ class Session:
             asked.heard = False
 
 
-Resolved = tuple[int, Session | None, bool, list[Asked]]
+Resolved = tuple[int, Session | None, bool, list[SessionPartition]]
 """What to serve: (a code for the whole response, with nothing to serve; the session, if there is
 one; whether only news are told; the partitions)."""
 
@@ -195,7 +195,7 @@ def _without_session(request: FetchRequest) -> Resolved:
     partitions = request.partitions
     if len(partitions) > 1:
         partitions = _once(partitions)
-    return errors.NONE, None, False, list(map(Asked, partitions))
+    return errors.NONE, None, False, list(map(SessionPartition, partitions))
 
 
 def _once(partitions: list[FetchPartition]) -> list[FetchPartition]:
@@ -204,7 +204,7 @@ def _once(partitions: list[FetchPartition]) -> list[FetchPartition]:
 
 
 def must_tell(
-    session: Session, asked: Asked, error: int, length: int, marks: tuple[int, int]
+    session: Session, asked: SessionPartition, error: int, length: int, marks: tuple[int, int]
 ) -> bool:
     """True if an incremental response has to include this partition; remembers what the client then
     knows.

@@ -6,7 +6,7 @@ Made and changed by `k01_fetch.py` alone.
 from dataclasses import dataclass, field
 
 from appliance.handlers.exchange import FileRange, SegmentFile
-from appliance.handlers.fetch_sessions import UNSETTLED, Asked, Session
+from appliance.handlers.fetch_sessions import UNSETTLED, Session, SessionPartition
 from appliance.wire.fetch import FetchRequest, PartitionData
 
 Row = tuple[int, PartitionData, FileRange | None]
@@ -14,7 +14,7 @@ Row = tuple[int, PartitionData, FileRange | None]
 
 
 @dataclass(slots=True)
-class Found:
+class FetchedPartition:
     """The data of one partition for the client. `first` is the length of the first batch, in bytes
     like `length`. settled: the version of its row while there is nothing behind its offset.
     diverging: the epoch from which on a replica has something else, and where that ends here.
@@ -48,8 +48,8 @@ class FetchState:
     request: FetchRequest
     session: Session | None
     incremental: bool
-    asked: list[Asked]
-    found: dict[int, Found] = field(default_factory=dict)
+    asked: list[SessionPartition]
+    found: dict[int, FetchedPartition] = field(default_factory=dict)
     aborted: dict[int, bytes] = field(default_factory=dict)  # that go with what comes next
     total: int = 0  # bytes found so far
     failed: bool = False  # some partition has an error, or news: answer at once, as Kafka does

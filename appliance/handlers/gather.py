@@ -30,7 +30,7 @@ MANY: Final = 256
 
 
 @dataclass(slots=True)
-class Asked:
+class GatheredPartition:
     """One partition: its index, the numbers of its operation, and in the end its answer. before:
     what came before the completion, in pieces."""
 
@@ -46,16 +46,18 @@ class Asked:
 class Gathering:
     """anywhere: a replica answers, too, that another node leads."""
 
-    topics: list[tuple[str, list[Asked]]]
-    flat: list[Asked]
+    topics: list[tuple[str, list[GatheredPartition]]]
+    flat: list[GatheredPartition]
     op: int
     need: Need  # of each topic
-    failed: Callable[[Asked, int], Values]  # the answer for an error code
-    answered: Callable[[Asked, Message], Values]  # the answer for a completion
+    failed: Callable[[GatheredPartition, int], Values]  # the answer for an error code
+    answered: Callable[[GatheredPartition, Message], Values]  # the answer for a completion
     topic_field: str
     reply: Callable[[Host, Exchange, Values, int], None] | None = None  # another than ours
     anywhere: bool = False
-    doubles: list[tuple[Asked, Asked]] = field(default_factory=list)  # each with the first one
+    doubles: list[tuple[GatheredPartition, GatheredPartition]] = field(
+        default_factory=list
+    )  # each with the first one
     finishing: bool = False  # the answer is being made, over several turns
 
 
@@ -170,7 +172,7 @@ def _ask(host: Host, x: Exchange, gathering: Gathering) -> Steps:
         if not x.rights.everything:
             refused = x.rights.refusal(gathering.need, topic)
         name = topic.encode()
-        known: dict[tuple[int, int, int], Asked] = {}
+        known: dict[tuple[int, int, int], GatheredPartition] = {}
         for asked in rows:
             if refused:
                 asked.answer = gathering.failed(asked, refused)
@@ -186,7 +188,7 @@ def _ask(host: Host, x: Exchange, gathering: Gathering) -> Steps:
 
 
 def _ask_one(
-    host: Host, x: Exchange, gathering: Gathering, name: bytes, asked: Asked, index: int
+    host: Host, x: Exchange, gathering: Gathering, name: bytes, asked: GatheredPartition, index: int
 ) -> None:
     route = host.route(name, asked.partition, by_id=False)
     if route is None and gathering.anywhere:

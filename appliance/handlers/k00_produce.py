@@ -14,9 +14,9 @@ from appliance.base import errors
 from appliance.base.ids import INTERNAL_TOPICS
 from appliance.handlers import gather
 from appliance.handlers.exchange import Exchange, Handler, Host, Piece, Route
-from appliance.handlers.leaders import NO_TAGS, Leaders
+from appliance.handlers.leaders import NO_TAGS, CurrentLeaders
 from appliance.handlers.record_errors import explain
-from appliance.handlers.transactional_produce import FLAGS_AT, OWN, Step
+from appliance.handlers.transactional_produce import FLAGS_AT, OWN, ProduceSteps
 from appliance.metadata.effective import log_config
 from appliance.ring.messages import APPEND, UNVERIFIED, Message
 from appliance.wire import produce
@@ -44,10 +44,10 @@ def begin(host: Host, x: Exchange) -> None:
     request = produce.parse(host.memory, x.position, x.end, x.version)
     acks = request.acks
     answers: list[PartitionAnswer | None] = [None] * len(request.batches)
-    step: Step | None = None
+    step: ProduceSteps | None = None
     for _, _, position, length in request.batches:
         if length >= HEADER_SIZE and host.memory[position + FLAGS_AT] & TRANSACTIONAL_BIT:
-            step = Step(host, x.version, request)
+            step = ProduceSteps(host, x.version, request)
             break
     x.state = (request, answers, step)
     x.silent = acks == 0
@@ -183,7 +183,7 @@ def _finish(host: Host, x: Exchange) -> None:
 def _finish_with_leaders(host: Host, x: Exchange) -> None:
     """The answer with who leads what was not appended because of that."""
     request, answers, _ = x.state
-    leaders = Leaders(host, x)
+    leaders = CurrentLeaders(host, x)
     by_id = x.version >= produce.FIRST_TOPIC_ID
     for index, answer in enumerate(answers):
         if answer.error == errors.NOT_LEADER_OR_FOLLOWER:

@@ -29,12 +29,12 @@ from appliance.handlers.exchange import (
     Host,
 )
 from appliance.handlers.fetch_sessions import (
-    Asked,
     FetchSessions,
+    SessionPartition,
     absent,
     settled,
 )
-from appliance.handlers.fetch_state import FetchState, Found, Row
+from appliance.handlers.fetch_state import FetchedPartition, FetchState, Row
 from appliance.handlers.fetch_watch import FIRST_WATCH, MOST_PARKED
 from appliance.ring.messages import (
     ABORTED,
@@ -100,7 +100,7 @@ def begin(sessions: FetchSessions, host: Host, x: Exchange) -> None:
             _settle(host, x)
 
 
-def _look(host: Host, x: Exchange, index: int, asked: Asked) -> None:
+def _look(host: Host, x: Exchange, index: int, asked: SessionPartition) -> None:
     """Reads a partition from its row and cached location; else asks its ioproc."""
     state: FetchState = x.state
     request, partition = state.request, asked.partition
@@ -108,7 +108,7 @@ def _look(host: Host, x: Exchange, index: int, asked: Asked) -> None:
         code = fetch_rights.refusal(host, x, partition.topic)
         if code:
             asked.route = None
-            state.found[index] = Found(code, -1, -1, -1)
+            state.found[index] = FetchedPartition(code, -1, -1, -1)
             state.failed = True
             return
     route = asked.route
@@ -120,7 +120,7 @@ def _look(host: Host, x: Exchange, index: int, asked: Asked) -> None:
         asked.route = route
         if route is None:
             code = absent(host, state.session, partition, by_id)
-            state.found[index] = Found(code, -1, -1, -1)
+            state.found[index] = FetchedPartition(code, -1, -1, -1)
             state.failed = True
             return
         asked.row = (route.handle & ROW_MASK) * COLUMNS
@@ -128,7 +128,7 @@ def _look(host: Host, x: Exchange, index: int, asked: Asked) -> None:
             state.session.names.setdefault(partition.topic, route.topic)
     row = host.partitions.read_row(route.handle)
     high_watermark, stable = row[HIGH_WATERMARK], row[LAST_STABLE]
-    found = state.found[index] = Found(0, high_watermark, stable, row[LOG_START])
+    found = state.found[index] = FetchedPartition(0, high_watermark, stable, row[LOG_START])
     if request.replica_id >= 0:
         _look_as_replica(host, x, index, row)
         return
@@ -236,12 +236,12 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
         return
     aborted = state.aborted.pop(index, b"") if state.aborted else b""
     if message is None:
-        state.found[index] = Found(errors.NOT_LEADER_OR_FOLLOWER, -1, -1, -1)
+        state.found[index] = FetchedPartition(errors.NOT_LEADER_OR_FOLLOWER, -1, -1, -1)
     else:
         before = state.found.get(index)
         if before is not None:
             state.total -= before.length
-        state.found[index] = Found(
+        state.found[index] = FetchedPartition(
             message.flags - 1,
             message.a,
             message.b,
@@ -264,7 +264,9 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
             assert route is not None
             host.remember(x, route, message)
     if state.found[index].error:
-        state.found[index] = Found(state.found[index].error, -1, -1, -1)  # as Kafka: nothing else
+        state.found[index] = FetchedPartition(
+            state.found[index].error, -1, -1, -1
+        )  # as Kafka: nothing else
         state.failed = True
         state.asked[index].heard = False
     if state.asked_again or state.looking:
@@ -319,7 +321,7 @@ def _hear_news(host: Host, x: Exchange, number: int, message: Message | None) ->
     indices = state.watches.pop(number)
     moved: list[int] = []
     if message is None:
-        state.found[indices[0]] = Found(errors.NOT_LEADER_OR_FOLLOWER, -1, -1, -1)
+        state.found[indices[0]] = FetchedPartition(errors.NOT_LEADER_OR_FOLLOWER, -1, -1, -1)
         state.failed = True
     elif message.flags == errors.NONE + 1:
         moved = fetch_watch.moved(host, state, indices)
@@ -463,7 +465,7 @@ def _respond(host: Host, x: Exchange) -> None:
             if code == fetch_answer.LATER:
                 code = errors.NONE
             elif code:
-                found = state.found[index] = Found(code, -1, -1, -1)
+                found = state.found[index] = FetchedPartition(code, -1, -1, -1)
             elif file is None and again:
                 state.asked_again = True
                 _read(host, x, index, READ_GONE, 0)

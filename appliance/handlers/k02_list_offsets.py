@@ -11,7 +11,7 @@ from appliance.authorization.needs import DESCRIBE_TOPIC
 from appliance.base import errors
 from appliance.handlers import gather
 from appliance.handlers.exchange import Exchange, Handler, Host
-from appliance.handlers.gather import Asked, Gathering, Values
+from appliance.handlers.gather import GatheredPartition, Gathering, Values
 from appliance.ring.messages import (
     ANY_REPLICA,
     LIST_OFFSET,
@@ -34,7 +34,7 @@ def begin(host: Host, x: Exchange) -> None:
     if request.replica_id != _CONSUMER:
         flags = READ_REPLICA | (ANY_REPLICA if anywhere else 0)
     told_as = failed if x.version >= _FIRST_NOT_AVAILABLE else _failed_before
-    topics: list[tuple[str, list[Asked]]] = []
+    topics: list[tuple[str, list[GatheredPartition]]] = []
     seen: set[tuple[str, int]] = set()
     doubled: set[tuple[str, int]] = set()
     for topic in request.topics:
@@ -46,7 +46,7 @@ def begin(host: Host, x: Exchange) -> None:
         rows = []
         for partition in topic.partitions:
             epoch = getattr(partition, "current_leader_epoch", -1)
-            asked = Asked(partition.partition_index, partition.timestamp, epoch, flags)
+            asked = GatheredPartition(partition.partition_index, partition.timestamp, epoch, flags)
             if (topic.name, asked.partition) in doubled:
                 asked.answer = failed(asked, errors.INVALID_REQUEST)
             elif asked.a < 0 and x.version < _SPECIAL_SINCE.get(asked.a, 99):
@@ -62,17 +62,17 @@ def begin(host: Host, x: Exchange) -> None:
     gather.start(host, x, Gathering(topics, flat, *asked_of, anywhere=anywhere))
 
 
-def failed(asked: Asked, code: int) -> Values:
+def failed(asked: GatheredPartition, code: int) -> Values:
     return {"partition_index": asked.partition, "error_code": code, "timestamp": -1, "offset": -1}
 
 
-def _failed_before(asked: Asked, code: int) -> Values:
+def _failed_before(asked: GatheredPartition, code: int) -> Values:
     if code == errors.OFFSET_NOT_AVAILABLE:
         code = errors.LEADER_NOT_AVAILABLE
     return failed(asked, code)
 
 
-def answered(asked: Asked, message: Message) -> Values:
+def answered(asked: GatheredPartition, message: Message) -> Values:
     return {
         "partition_index": asked.partition,
         "error_code": 0,

@@ -8,7 +8,7 @@ clients need no second round.
 from functools import cache
 from typing import Any
 
-from appliance.coordinators.find import SEVERAL_SINCE, Node, find, finder
+from appliance.coordinators.find import SEVERAL_SINCE, CoordinatorNode, find, finder
 from appliance.handlers import gather, nodes
 from appliance.handlers.exchange import Exchange, Handler, Host
 from appliance.ring.messages import Message
@@ -25,9 +25,9 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
 
 
 def _answer(host: Host, x: Exchange, may_wait: bool) -> None:
-    def living(node_id: int) -> Node | None:
+    def living(node_id: int) -> CoordinatorNode | None:
         where = nodes.living(host, x, node_id)
-        return None if where is None else Node(*where[:3])
+        return None if where is None else CoordinatorNode(*where[:3])
 
     asked = x.state
     told, missing = finder(asked, host.image, cache(living), x.rights)

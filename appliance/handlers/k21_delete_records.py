@@ -14,7 +14,7 @@ from appliance.base import errors
 from appliance.base.ids import INTERNAL_TOPICS
 from appliance.handlers import gather
 from appliance.handlers.exchange import Exchange, Handler, Host
-from appliance.handlers.gather import Asked, Gathering, Values
+from appliance.handlers.gather import GatheredPartition, Gathering, Values
 from appliance.ring.messages import DELETE_RECORDS, Message
 
 _MS: Final = timedelta(milliseconds=1)
@@ -23,11 +23,11 @@ _MS: Final = timedelta(milliseconds=1)
 def begin(host: Host, x: Exchange) -> None:
     request = gather.decode(host, x)
     x.deadline_ns = host.now_ns + request.timeout // _MS * 1_000_000
-    wanted: dict[str, dict[int, Asked]] = {}
+    wanted: dict[str, dict[int, GatheredPartition]] = {}
     for topic in request.topics:
         rows = wanted.setdefault(topic.name, {})
         for partition in topic.partitions:
-            asked = Asked(partition.partition_index, partition.offset, -1, 0)
+            asked = GatheredPartition(partition.partition_index, partition.offset, -1, 0)
             if topic.name in INTERNAL_TOPICS:
                 asked.answer = failed(asked, errors.INVALID_TOPIC_EXCEPTION)
             rows[partition.partition_index] = asked
@@ -42,11 +42,11 @@ def begin(host: Host, x: Exchange) -> None:
     )
 
 
-def failed(asked: Asked, code: int) -> Values:
+def failed(asked: GatheredPartition, code: int) -> Values:
     return {"partition_index": asked.partition, "low_watermark": -1, "error_code": code}
 
 
-def answered(asked: Asked, message: Message) -> Values:
+def answered(asked: GatheredPartition, message: Message) -> Values:
     return {"partition_index": asked.partition, "low_watermark": message.a, "error_code": 0}
 
 

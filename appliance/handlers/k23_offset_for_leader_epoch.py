@@ -7,7 +7,7 @@ Clients use it to see whether the log was cut behind them (KIP-101, KIP-320).
 from appliance.authorization.needs import SEE_EPOCHS
 from appliance.handlers import gather
 from appliance.handlers.exchange import Exchange, Handler, Host
-from appliance.handlers.gather import Asked, Gathering, Values
+from appliance.handlers.gather import GatheredPartition, Gathering, Values
 from appliance.ring.messages import EPOCH_END, Message
 
 
@@ -16,7 +16,7 @@ def begin(host: Host, x: Exchange) -> None:
     topics = []
     for topic in request.topics:
         rows = [
-            Asked(item.partition, item.leader_epoch, item.current_leader_epoch, 0)
+            GatheredPartition(item.partition, item.leader_epoch, item.current_leader_epoch, 0)
             for item in topic.partitions
         ]
         topics.append((topic.topic, rows))
@@ -24,11 +24,11 @@ def begin(host: Host, x: Exchange) -> None:
     gather.start(host, x, Gathering(topics, flat, EPOCH_END, SEE_EPOCHS, failed, answered, "topic"))
 
 
-def failed(asked: Asked, code: int) -> Values:
+def failed(asked: GatheredPartition, code: int) -> Values:
     return {"error_code": code, "partition": asked.partition, "leader_epoch": -1, "end_offset": -1}
 
 
-def answered(asked: Asked, message: Message) -> Values:
+def answered(asked: GatheredPartition, message: Message) -> Values:
     return {
         "error_code": 0,
         "partition": asked.partition,

@@ -16,7 +16,7 @@ from appliance.coordinators.groups.kind import GROUPS
 from appliance.coordinators.groups.transactional_offsets import ABORTABLE_SINCE, ADDING_SINCE
 from appliance.handlers.coordinate import Coordinate, Coordinated
 from appliance.handlers.exchange import Exchange, Handler, Host
-from appliance.handlers.verifying import Producer, Question
+from appliance.handlers.verifying import TransactionalProducer, VerificationRequest
 from appliance.ring.messages import TRUSTED_GUARD, UNVERIFIED, Message
 from appliance.wire import messages
 
@@ -33,7 +33,7 @@ class Verifying:
 
     index: int
     guard: int
-    question: Question
+    question: VerificationRequest
 
 
 def complete(host: Host, x: Exchange, index: int, message: Message | None, payload: bytes) -> None:
@@ -57,8 +57,10 @@ def _verify(host: Host, x: Exchange, index: int, guard: int) -> None:
         return
     partition, body, *_ = state.asked[index]
     request = messages.decode_request(_KEY, x.version, body)
-    question = Question(
-        Producer(request.transactional_id, request.producer_id, request.producer_epoch),
+    question = VerificationRequest(
+        TransactionalProducer(
+            request.transactional_id, request.producer_id, request.producer_epoch
+        ),
         [(OFFSETS_TOPIC, partition)],
         adds=x.version >= ADDING_SINCE,
         abortable=x.version >= ABORTABLE_SINCE,

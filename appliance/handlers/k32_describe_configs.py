@@ -13,7 +13,7 @@ from typing import Final
 from appliance.authorization import needs
 from appliance.base import errors
 from appliance.base.errors import PeerError
-from appliance.controller.config_resources import Resource, check_resource
+from appliance.controller.config_resources import ConfigResource, check_resource
 from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
 from appliance.handlers.answer_cache import Told
 from appliance.handlers.config_rights import check_described
@@ -65,7 +65,7 @@ def _told(request: Message, version: int, context: AdminContext) -> Values:
         code, text = errors.NONE, ""
         explained: list[Explained] = []
         try:
-            resource = Resource(item.resource_type, item.resource_name)
+            resource = ConfigResource(item.resource_type, item.resource_name)
             if resource.kind == TOPIC and resource.name.startswith(one_name("")):
                 explained = explain_kept(context, resource.name.removeprefix(one_name("")))
             else:
@@ -90,12 +90,12 @@ def _told(request: Message, version: int, context: AdminContext) -> Values:
     return {"throttle_time": 0, "results": results}
 
 
-def _explain(context: AdminContext, resource: Resource) -> list[Explained]:
+def _explain(context: AdminContext, resource: ConfigResource) -> list[Explained]:
     situation = context.situation
     image, config = situation.image, situation.config
-    if resource == Resource(TOPIC, DELETED):
+    if resource == ConfigResource(TOPIC, DELETED):
         return explain_deleted(context)
-    if resource == Resource(BROKER, NODE):
+    if resource == ConfigResource(BROKER, NODE):
         return explain_node(context)
     check_resource(situation, resource, describing=True)
     if resource.kind == TOPIC:

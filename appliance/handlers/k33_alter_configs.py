@@ -3,7 +3,7 @@
 Replaces all settings of a resource: what is not named goes back to its default.
 """
 
-from appliance.controller.config_resources import Resource
+from appliance.controller.config_resources import ConfigResource
 from appliance.controller.configs import replace_all
 from appliance.handlers.admin import AdminContext, Answer, Api, Message
 from appliance.handlers.config_rights import is_here, is_of_files, not_altered
@@ -12,7 +12,7 @@ from appliance.handlers.config_rights import is_here, is_of_files, not_altered
 def decide(request: Message, version: int, context: AdminContext) -> Answer:
     wanted = [
         (
-            Resource(item.resource_type, item.resource_name),
+            ConfigResource(item.resource_type, item.resource_name),
             [(config.name, config.value) for config in item.configs],
         )
         for item in request.resources

@@ -5,8 +5,8 @@ brokers. Levels of loggers (KIP-412) are no metadata: the node that is asked cha
 """
 
 from appliance.base import errors
-from appliance.controller.config_resources import Resource
-from appliance.controller.configs import SET, Operation, alter_incrementally
+from appliance.controller.config_resources import ConfigResource
+from appliance.controller.configs import SET, ConfigOperation, alter_incrementally
 from appliance.handlers.admin import AdminContext, Answer, Api, Message
 from appliance.handlers.config_rights import is_here, is_of_files, not_altered
 from appliance.metadata.image import BROKER_LOGGER
@@ -15,8 +15,8 @@ from appliance.metadata.image import BROKER_LOGGER
 def decide(request: Message, version: int, context: AdminContext) -> Answer:
     wanted = [
         (
-            Resource(item.resource_type, item.resource_name),
-            [Operation(one.name, one.config_operation, one.value) for one in item.configs],
+            ConfigResource(item.resource_type, item.resource_name),
+            [ConfigOperation(one.name, one.config_operation, one.value) for one in item.configs],
         )
         for item in request.resources
     ]
@@ -39,7 +39,9 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
     return Answer([] if request.validate_only else records, {"throttle_time": 0, "responses": rows})
 
 
-def _set_levels(context: AdminContext, wanted: list[tuple[Resource, list[Operation]]]) -> None:
+def _set_levels(
+    context: AdminContext, wanted: list[tuple[ConfigResource, list[ConfigOperation]]]
+) -> None:
     for resource, operations in wanted:
         if resource.kind == BROKER_LOGGER:
             assert context.loggers is not None

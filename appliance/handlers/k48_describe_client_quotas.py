@@ -14,7 +14,7 @@ from appliance.base.errors import PeerError
 from appliance.controller.quotas import Component, describe_quotas
 from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
 from appliance.quotas.limits import CONNECTION, USAGE, entity_text
-from appliance.quotas.meters import Usage
+from appliance.quotas.meters import MeterUsage
 
 _ANY = 2
 
@@ -39,7 +39,7 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
     return Answer([], _values(errors.NONE, "", rows))
 
 
-def _usage(one: Usage) -> dict[str, object]:
+def _usage(one: MeterUsage) -> dict[str, object]:
     names = [("quota", one.kind), ("set-for", entity_text(one.entity) or "broker")]
     if one.user:
         names.append(("ip" if one.kind == CONNECTION else "user", one.user))

@@ -1,6 +1,6 @@
 """AlterClientQuotas, API key 49, versions 0 and 1 (1: flexible), KIP-546."""
 
-from appliance.controller.quotas import Operation, alter_quotas
+from appliance.controller.quotas import QuotaOperation, alter_quotas
 from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
 
 
@@ -8,7 +8,7 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
     wanted = [
         (
             [(part.entity_type, part.entity_name) for part in entry.entity],
-            [Operation(one.key, one.value, one.remove) for one in entry.ops],
+            [QuotaOperation(one.key, one.value, one.remove) for one in entry.ops],
         )
         for entry in request.entries
     ]

@@ -5,7 +5,7 @@
 
 from appliance.base import errors
 from appliance.base.ids import METADATA_TOPIC
-from appliance.handlers.admin import AdminContext, Answer, Api, Message, Replica, Values
+from appliance.handlers.admin import AdminContext, Answer, Api, Message, QuorumReplica, Values
 
 
 def decide(request: Message, version: int, context: AdminContext) -> Answer:
@@ -60,7 +60,7 @@ def _partition(context: AdminContext) -> Values:
     }
 
 
-def _replica(one: Replica) -> Values:
+def _replica(one: QuorumReplica) -> Values:
     return {
         "replica_id": one.node_id,
         "replica_directory_id": one.directory_id,

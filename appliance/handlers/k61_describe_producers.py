@@ -9,10 +9,10 @@ from appliance.authorization.operations import TEXTS
 from appliance.base import errors
 from appliance.handlers import gather
 from appliance.handlers.exchange import Exchange, Handler, Host, Steps
-from appliance.handlers.gather import Asked, Gathering, Values
+from appliance.handlers.gather import GatheredPartition, Gathering, Values
 from appliance.ring.messages import DESCRIBE_PRODUCERS, PRODUCERS, Message
 from appliance.wire import error_codes, producers
-from appliance.wire.producers import Told
+from appliance.wire.producers import DescribedProducers
 
 _TEXTS: Final = TEXTS | {
     errors.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition."
@@ -22,7 +22,7 @@ _TEXTS: Final = TEXTS | {
 def begin(host: Host, x: Exchange) -> None:
     request = gather.decode(host, x)
     topics = [
-        (topic.name, [Asked(index, 0, -1, 0) for index in topic.partition_indexes])
+        (topic.name, [GatheredPartition(index, 0, -1, 0) for index in topic.partition_indexes])
         for topic in request.topics
     ]
     flat = [asked for _, rows in topics for asked in rows]
@@ -39,7 +39,7 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
         gather.complete(host, x, index, message, payload)
 
 
-def failed(asked: Asked, code: int) -> Values:
+def failed(asked: GatheredPartition, code: int) -> Values:
     return {
         "partition_index": asked.partition,
         "error_code": code,
@@ -48,7 +48,7 @@ def failed(asked: Asked, code: int) -> Values:
     }
 
 
-def answered(asked: Asked, message: Message) -> Values:
+def answered(asked: GatheredPartition, message: Message) -> Values:
     return failed(asked, errors.NONE) | {"active_producers": asked.before or ()}
 
 
@@ -64,7 +64,7 @@ def _answer(host: Host, x: Exchange, values: Values, out: list[bytes]) -> Steps:
         host.failed(x, code)
     yield
     topics = [
-        (topic["name"], [Told(*one.values()) for one in topic["partitions"]])
+        (topic["name"], [DescribedProducers(*one.values()) for one in topic["partitions"]])
         for topic in values["topics"]
     ]
     yield

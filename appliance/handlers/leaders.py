@@ -15,13 +15,13 @@ from appliance.handlers.exchange import Exchange, Host
 from appliance.handlers.gather import partition_of
 from appliance.wire import fetch, leaders
 from appliance.wire.fetch import PartitionData
-from appliance.wire.leaders import OF_FETCH, OF_PRODUCE, Endpoint
+from appliance.wire.leaders import OF_FETCH, OF_PRODUCE, NodeEndpoint
 
 NO_TAGS: Final = b"\0"
 _OF_FETCHES: Final = (errors.NOT_LEADER_OR_FOLLOWER, errors.FENCED_LEADER_EPOCH)
 
 
-class Leaders:
+class CurrentLeaders:
     """The leaders named in one answer; each node once. known: the caller knows their addresses, as
     other nodes do.
     """
@@ -32,7 +32,7 @@ class Leaders:
         self._host = host
         self._x = x
         self._known = known
-        self._found: dict[int, Endpoint | None] = {}
+        self._found: dict[int, NodeEndpoint | None] = {}
 
     def of_produce(self, topic: bytes, partition: int, by_id: bool) -> bytes:
         """The tagged fields of a partition in an answer to Produce."""

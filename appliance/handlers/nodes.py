@@ -10,7 +10,7 @@ no listener of that name is not told, as Apache Kafka does. NAME_2 is one more a
 from appliance.base.owner import LISTENER
 from appliance.handlers.exchange import Exchange, Host
 from appliance.metadata.parts import BrokerImage, PartitionImage
-from appliance.wire.leaders import Endpoint
+from appliance.wire.leaders import NodeEndpoint
 
 NOBODY = -1
 STILL_TOLD_NS = 5_000_000_000
@@ -23,7 +23,7 @@ STILL_ISOLATED_NS = 1_000_000_000
 """So long a node that is cut off is told still."""
 
 
-def living(host: Host, x: Exchange, node_id: int) -> Endpoint | None:
+def living(host: Host, x: Exchange, node_id: int) -> NodeEndpoint | None:
     """Where this broker is; None when it is not registered, fenced, or not to be told of."""
     broker = host.image.brokers.get(node_id)
     return None if broker is None or broker.fenced else endpoint(host, x, broker)
@@ -64,17 +64,17 @@ def controller(host: Host) -> int:
     return NOBODY
 
 
-def endpoint(host: Host, x: Exchange, broker: BrokerImage) -> Endpoint | None:
+def endpoint(host: Host, x: Exchange, broker: BrokerImage) -> NodeEndpoint | None:
     """Where the client reaches a broker, fenced or not; None when it is not to be told of."""
     if broker.broker_id == host.node_id:
-        return Endpoint(broker.broker_id, *host.reached(x), broker.rack)
+        return NodeEndpoint(broker.broker_id, *host.reached(x), broker.rack)
     name = x.rights.caller.listener
     if name == LISTENER and broker.endpoints:
         first = broker.endpoints[0]  # no other node has the owner's socket
-        return Endpoint(broker.broker_id, first.host, first.port, broker.rack)
+        return NodeEndpoint(broker.broker_id, first.host, first.port, broker.rack)
     twin, _, number = name.rpartition("_")
     for wanted in (name, twin if number.isdigit() else name):
         for one in broker.endpoints:
             if one.name == wanted:
-                return Endpoint(broker.broker_id, one.host, one.port, broker.rack)
+                return NodeEndpoint(broker.broker_id, one.host, one.port, broker.rack)
     return None

@@ -19,7 +19,7 @@ from kio.schema.errors import ErrorCode
 from appliance.authorization.needs import WRITE_TRANSACTION
 from appliance.base import errors
 from appliance.handlers.exchange import Exchange, Host, Line, Route
-from appliance.handlers.verifying import Producer, Question
+from appliance.handlers.verifying import TransactionalProducer, VerificationRequest
 from appliance.ring.messages import ADDS, APPEND, TRANSACTIONAL, TRUSTED, Message
 from appliance.wire.batch_header import (
     HEADER_SIZE,
@@ -53,7 +53,7 @@ RETRIED: Final = frozenset(
 """What a client must try again, and would not: it is told NOT_ENOUGH_REPLICAS."""
 
 
-class Step:
+class ProduceSteps:
     """The open steps of a request with transactional batches. routes: of the batches that may be
     written, by their index. wants: index → guard (or 0) of those to be appended when it is this
     request's turn.
@@ -64,8 +64,8 @@ class Step:
     def __init__(self, host: Host, version: int, request: ProduceRequest) -> None:
         self._version = version
         self._request = request
-        self._producer: Producer | None = None
-        self._question: Question | None = None
+        self._producer: TransactionalProducer | None = None
+        self._question: VerificationRequest | None = None
         self._flags = TRANSACTIONAL
         if version >= FIRST_ADDING:
             self._flags |= ADDS
@@ -91,7 +91,7 @@ class Step:
                 found.add((producer_id, epoch))
         if len(found) > 1:
             return errors.INVALID_PRODUCER_ID_MAPPING
-        self._producer = Producer(name, *found.pop())
+        self._producer = TransactionalProducer(name, *found.pop())
         return errors.NONE
 
     def begin(self, host: Host, x: Exchange) -> None:
@@ -168,7 +168,7 @@ class Step:
         line.asking = x
         adds = self._version >= FIRST_ADDING
         routes = (self.routes[index] for index in self.wants)
-        self._question = Question(
+        self._question = VerificationRequest(
             self._producer,
             [(route.topic, route.partition) for route in routes],
             adds=adds,
@@ -210,7 +210,7 @@ def _leave(host: Host, line: Line, x: Exchange) -> None:
         _send_on(host, line, x)
     if line.under_way and line.asking is None:
         first = line.under_way[0]
-        step: Step = first.state[2]
+        step: ProduceSteps = first.state[2]
         step.comes_first(host, first, line)
 
 
@@ -229,5 +229,5 @@ def _resume(host: Host, line: Line, asking: Exchange) -> None:
 def _send_on(host: Host, line: Line, asked: Exchange) -> None:
     for x in line.under_way:
         if x is not asked:
-            step: Step = x.state[2]
+            step: ProduceSteps = x.state[2]
             step.sent_on(host, x)

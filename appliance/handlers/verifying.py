@@ -28,7 +28,7 @@ Partition = tuple[str, int]
 """Topic and index."""
 
 
-class Producer(NamedTuple):
+class TransactionalProducer(NamedTuple):
     """A transactional producer, by its request."""
 
     transactional_id: str
@@ -36,7 +36,7 @@ class Producer(NamedTuple):
     epoch: int
 
 
-class Question:
+class VerificationRequest:
     """adds: the partitions are added to the transaction, else they must belong to it already.
     abortable: the client knows TRANSACTION_ABORTABLE. patient: while an earlier transaction of the
     producer is being ended ask again: soon at first, then as add.partitions.to.txn.retry.backoff.ms
@@ -62,7 +62,7 @@ class Question:
 
     def __init__(
         self,
-        producer: Producer,
+        producer: TransactionalProducer,
         partitions: list[Partition],
         *,
         adds: bool,

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from appliance.ring.event_ring import Noted
+from appliance.ring.event_ring import NotedEvent
 from appliance.ring.security_table import EVENTS, LOST
 
 FILE: Final = "penstock.audit.jsonl"
@@ -27,9 +27,9 @@ def name_of(number: int) -> str:
     return f"{FILE}.{number}" if number else FILE
 
 
-def line_of(process: str, found: Noted | tuple[int, int], now_ms: int) -> bytes:
+def line_of(process: str, found: NotedEvent | tuple[int, int], now_ms: int) -> bytes:
     """A line of an entry, or of (kind, number of entries that were left out)."""
-    if isinstance(found, Noted):
+    if isinstance(found, NotedEvent):
         entry = _head(found.at_ms, found.event, process) | _fields(dict(found.fields))
     else:
         kind, count = found

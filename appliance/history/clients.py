@@ -8,7 +8,7 @@ import ipaddress
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from appliance.history.samples import Client, Use
+from appliance.history.samples import ClientIdentity, ClientSample
 from appliance.ring import client_table as columns
 from appliance.ring.client_table import ClientTable
 
@@ -36,21 +36,21 @@ class ClientWatch:
     def __init__(self, table: ClientTable) -> None:
         self._table = table
         self._regions: list[_Region] = []
-        self._who: dict[tuple[int, int], tuple[int, Client]] = {}
+        self._who: dict[tuple[int, int], tuple[int, ClientIdentity]] = {}
         self.connections = self.throttled = self.left_out = 0
         self.look(0)
 
-    def look(self, now_ms: int) -> dict[Client, Use]:
+    def look(self, now_ms: int) -> dict[ClientIdentity, ClientSample]:
         """Those that did anything. now_ms: monotonic."""
         table = self._table
         looked = table.columns(columns.USE, columns.PAUSED_UNTIL, *_COUNTED)
         regions = [_Region(uses, counts) for uses, _, *counts in looked]
-        found: dict[Client, Use] = {}
+        found: dict[ClientIdentity, ClientSample] = {}
         for netproc, (old, new) in enumerate(zip(self._regions, regions, strict=False)):
             for row, spent in _spent(old, new):
                 who = self._client(netproc, row)
-                both = zip(found.get(who, Use()), spent, strict=True)
-                found[who] = Use(*(past + more for past, more in both))
+                both = zip(found.get(who, ClientSample()), spent, strict=True)
+                found[who] = ClientSample(*(past + more for past, more in both))
         self._regions = regions
         self.left_out = table.left_out
         self.connections = self.left_out + sum(use & 1 for uses, *_ in looked for use in uses)
@@ -61,12 +61,12 @@ class ClientWatch:
         )
         return found
 
-    def _client(self, netproc: int, row: int) -> Client:
+    def _client(self, netproc: int, row: int) -> ClientIdentity:
         version = self._table.version(netproc, row)
         known = self._who.get((netproc, row))
         if known is None or known[0] != version:
             one = self._table.read(netproc, row)
-            who = Client(one.principal, one.client_id, kind_of(one.address))
+            who = ClientIdentity(one.principal, one.client_id, kind_of(one.address))
             known = self._who[netproc, row] = version, who
         return known[1]
 

@@ -78,7 +78,7 @@ class Ring(NamedTuple):
         return (self.slot_bytes - _SLOT.size) // ENTRIES[self.kind].size
 
 
-class Table(NamedTuple):
+class NameTable(NamedTuple):
     """Where the names of one kind lie."""
 
     kind: str
@@ -87,7 +87,7 @@ class Table(NamedTuple):
     at: int
 
 
-class Sample(NamedTuple):
+class SampleHead(NamedTuple):
     """number: in its ring. at_ms: wall clock, when it ended. span_ms: how long it took. left_out:
     entries for which there was no room, the least active ones. entries: packed."""
 
@@ -138,11 +138,11 @@ def _rings() -> dict[tuple[str, int], Ring]:
 RINGS: Final = _rings()
 
 
-def _tables() -> dict[str, Table]:
+def _tables() -> dict[str, NameTable]:
     found = {}
     at = max(ring.at + ring.slots * ring.slot_bytes for ring in RINGS.values())
     for kind, (names, size) in _NAMES.items():
-        found[kind] = Table(kind, names, size, at)
+        found[kind] = NameTable(kind, names, size, at)
         at += names * size
     return found
 
@@ -189,7 +189,7 @@ def slot_at(ring: Ring, number: int) -> int:
     return ring.at + number % ring.slots * ring.slot_bytes
 
 
-def pack(ring: Ring, sample: Sample) -> bytes:
+def pack(ring: Ring, sample: SampleHead) -> bytes:
     """The bytes of a slot, as many as it takes."""
     size = len(sample.entries)
     assert sample.number > 0 and size <= ring.slot_bytes - _SLOT.size
@@ -197,7 +197,7 @@ def pack(ring: Ring, sample: Sample) -> bytes:
     return crc32(told).to_bytes(4, "little") + told
 
 
-def unpack(ring: Ring, data: bytes, at: int = 0) -> Sample | None:
+def unpack(ring: Ring, data: bytes, at: int = 0) -> SampleHead | None:
     """The sample of the slot at data[at:], None where there is none that is whole."""
     crc, size, number, at_ms, span_ms, left_out = _SLOT.unpack_from(data, at)
     if not number or size > ring.slot_bytes - _SLOT.size:
@@ -205,17 +205,17 @@ def unpack(ring: Ring, data: bytes, at: int = 0) -> Sample | None:
     end = at + _SLOT.size + size
     if crc32(memoryview(data)[at + 4 : end]) != crc:
         return None
-    return Sample(number, at_ms, span_ms, left_out, data[at + _SLOT.size : end])
+    return SampleHead(number, at_ms, span_ms, left_out, data[at + _SLOT.size : end])
 
 
-def samples(ring: Ring, data: bytes, newest: int = 0) -> list[Sample]:
+def samples(ring: Ring, data: bytes, newest: int = 0) -> list[SampleHead]:
     """The samples of a ring's bytes, the oldest first. newest: so many at most, 0 for all."""
     found = list(islice(_backwards(ring, data), newest or None))
     found.reverse()
     return found
 
 
-def _backwards(ring: Ring, data: bytes) -> Iterator[Sample]:
+def _backwards(ring: Ring, data: bytes) -> Iterator[SampleHead]:
     """Those that are whole, the newest first; a checksum is made when its sample is wanted."""
     places = range(0, len(data) - ring.slot_bytes + 1, ring.slot_bytes)
     numbers = ((_SLOT.unpack_from(data, at)[2], at) for at in places)
@@ -235,7 +235,7 @@ def digest_of(texts: Sequence[str]) -> bytes:
     return blake2b(lengths + b"".join(parts), digest_size=8).digest()
 
 
-def pack_name(table: Table, name: Name) -> bytes:
+def pack_name(table: NameTable, name: Name) -> bytes:
     """The bytes of a name: texts too long for the room are cut in equal parts."""
     room = table.name_bytes - _NAME.size
     parts = [text.replace("\0", " ").encode(errors="replace") for text in name.texts]
@@ -247,7 +247,7 @@ def pack_name(table: Table, name: Name) -> bytes:
     return crc32(rest).to_bytes(4, "little") + rest
 
 
-def unpack_names(table: Table, data: bytes) -> dict[int, Name]:
+def unpack_names(table: NameTable, data: bytes) -> dict[int, Name]:
     """Number → name, of those that are whole in a table's bytes."""
     found = {}
     for number in range(len(data) // table.name_bytes):

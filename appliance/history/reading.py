@@ -25,12 +25,19 @@ from appliance.history.format import (
     TOPICS,
     WHOLE,
     Name,
-    Sample,
+    SampleHead,
     UnknownHistory,
     spread,
 )
-from appliance.history.samples import Api, Client, Process, Traffic, Use, Whole
-from appliance.history.samples import Disk as DiskUse
+from appliance.history.samples import (
+    ApiSample,
+    ClientIdentity,
+    ClientSample,
+    ProcessSample,
+    TopicSample,
+    Whole,
+)
+from appliance.history.samples import FolderSample as DiskUse
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -86,31 +93,31 @@ class HistoryReader:
             for values in ENTRIES[WHOLE].iter_unpack(one.entries)
         )
 
-    def apis(self, step: int, newest: int = 0) -> Many[int, Api]:
+    def apis(self, step: int, newest: int = 0) -> Many[int, ApiSample]:
         """By API key."""
-        return self._many(APIS, step, newest, lambda values: (values[0], Api._make(values)))
+        return self._many(APIS, step, newest, lambda values: (values[0], ApiSample._make(values)))
 
-    def processes(self, step: int, newest: int = 0) -> Many[tuple[int, int], Process]:
+    def processes(self, step: int, newest: int = 0) -> Many[tuple[int, int], ProcessSample]:
         """By (kind, index) of the process table."""
         return self._many(
-            PROCESSES, step, newest, lambda told: ((told[0], told[1]), Process._make(told))
+            PROCESSES, step, newest, lambda told: ((told[0], told[1]), ProcessSample._make(told))
         )
 
     def disks(self, step: int, newest: int = 0) -> Many[int, DiskUse]:
         """By the number of the log folder."""
         return self._many(DISKS, step, newest, lambda values: (values[0], DiskUse._make(values)))
 
-    def topics(self, step: int, newest: int = 0) -> Many[str, Traffic]:
+    def topics(self, step: int, newest: int = 0) -> Many[str, TopicSample]:
         """By name."""
         return self._named(
-            TOPICS, step, newest, lambda name: name[0], lambda told: Traffic(*map(spread, told))
+            TOPICS, step, newest, lambda name: name[0], lambda told: TopicSample(*map(spread, told))
         )
 
-    def clients(self, step: int, newest: int = 0) -> Many[Client, Use]:
+    def clients(self, step: int, newest: int = 0) -> Many[ClientIdentity, ClientSample]:
         """By who they are."""
         return self._named(
-            CLIENTS, step, newest, lambda name: Client(*name),
-            lambda told: Use._make((*map(spread, told[:3]), told[3])),
+            CLIENTS, step, newest, lambda name: ClientIdentity(*name),
+            lambda told: ClientSample._make((*map(spread, told[:3]), told[3])),
         )  # fmt: skip
 
     def lags(self, step: int, newest: int = 0) -> Many[tuple[str, str], int]:
@@ -120,7 +127,7 @@ class HistoryReader:
             LAGS, step, newest, lambda name: (name[0], name[1]), lambda told: round(told[0])
         )
 
-    def _samples(self, kind: str, step: int, newest: int) -> list[Sample]:
+    def _samples(self, kind: str, step: int, newest: int) -> list[SampleHead]:
         ring = RINGS.get((kind, step))
         assert ring is not None, f"there are no {kind} of {step} s"
         data = self._file.pread(ring.slots * ring.slot_bytes, ring.at)
@@ -169,7 +176,7 @@ class HistoryReader:
         )
 
 
-def _entries(kind: str, samples: list[Sample]) -> Iterator[tuple[Sample, tuple[int, ...]]]:
+def _entries(kind: str, samples: list[SampleHead]) -> Iterator[tuple[SampleHead, tuple[int, ...]]]:
     for one in samples:
         for values in ENTRIES[kind].iter_unpack(one.entries):
             yield one, values

@@ -23,13 +23,13 @@ from appliance.history.format import (
     TOPICS,
     WHOLE,
     Name,
+    NameTable,
     Ring,
-    Sample,
-    Table,
+    SampleHead,
     UnknownHistory,
     squeeze,
 )
-from appliance.history.samples import Step
+from appliance.history.samples import HistorySample
 
 _MOST_MS: Final = 65_535
 _PIECE: Final = 1 << 16
@@ -49,7 +49,7 @@ class Names:
     """The names of one kind and their numbers. A new one takes the number of the one that was used
     least recently."""
 
-    def __init__(self, table: Table, known: Mapping[int, Name]) -> None:
+    def __init__(self, table: NameTable, known: Mapping[int, Name]) -> None:
         self._table = table
         self._numbers = {one.digest: number for number, one in known.items()}
         self._digests = {number: one.digest for number, one in known.items()}
@@ -91,7 +91,7 @@ class Recorder:
             for kind, table in TABLES.items()
         }
 
-    def write(self, step: Step) -> None:
+    def write(self, step: HistorySample) -> None:
         """One sample of everything; the whole comes last, so that who finds it finds the rest."""
         left_out = step.left_out or {}
         for kind, wanted in _entries(step):
@@ -104,7 +104,7 @@ class Recorder:
         """Give the file back."""
         self._file.close()
 
-    def _put(self, ring: Ring, step: Step, wanted: list[_Wanted], left_out: int) -> None:
+    def _put(self, ring: Ring, step: HistorySample, wanted: list[_Wanted], left_out: int) -> None:
         kept = wanted
         if len(wanted) > ring.most:
             kept = nlargest(ring.most, wanted, key=lambda one: one.weight)
@@ -118,12 +118,12 @@ class Recorder:
             entries = b"".join(packed(number, *one.values) for number, one in pairs)
         number = self._last[ring.kind, ring.step] + 1
         missing = left_out + len(wanted) - len(kept)
-        sample = Sample(number, step.at_ms, step.span_ms, missing, entries)
+        sample = SampleHead(number, step.at_ms, step.span_ms, missing, entries)
         self._file.pwritev([layout.pack(ring, sample)], layout.slot_at(ring, number))
         self._last[ring.kind, ring.step] = number
 
     def _numbers(
-        self, table: Table, names: Names, kept: Sequence[_Wanted], at_ms: int
+        self, table: NameTable, names: Names, kept: Sequence[_Wanted], at_ms: int
     ) -> list[int]:
         numbers = []
         for one in kept:
@@ -135,7 +135,7 @@ class Recorder:
         return numbers
 
 
-def _entries(step: Step) -> Iterable[tuple[str, list[_Wanted]]]:
+def _entries(step: HistorySample) -> Iterable[tuple[str, list[_Wanted]]]:
     yield APIS, [_Wanted(one.requests, (), one) for one in step.apis]
     yield PROCESSES, [_Wanted(-n, (), one) for n, one in enumerate(step.processes)]
     yield DISKS, [_Wanted(-one.folder, (), one) for one in step.disks]
@@ -187,7 +187,7 @@ def _created(disk: Disk, path: str) -> File:
     return file
 
 
-def _read(file: File, table: Table) -> bytes:
+def _read(file: File, table: NameTable) -> bytes:
     return file.pread(table.names * table.name_bytes, table.at)
 
 

@@ -29,7 +29,7 @@ class Whole(NamedTuple):
     size_bytes: int = 0
 
 
-class Api(NamedTuple):
+class ApiSample(NamedTuple):
     """One API key: requests that were answered, errors told, and latencies in µs."""
 
     key: int
@@ -40,7 +40,7 @@ class Api(NamedTuple):
     longest_us: int
 
 
-class Process(NamedTuple):
+class ProcessSample(NamedTuple):
     """One place for a process. state: as the process table numbers it. cpu: percent of one core.
     memory: KiB, with its part of what it shares (PSS), as of the last minute. longest_turn: µs,
     since it began."""
@@ -54,7 +54,7 @@ class Process(NamedTuple):
     longest_turn_us: int
 
 
-class Disk(NamedTuple):
+class FolderSample(NamedTuple):
     """One log folder, by its number in the settings: bytes of its file system, and of the logs that
     lie there. total 0: it does not answer."""
 
@@ -64,7 +64,7 @@ class Disk(NamedTuple):
     logs: int
 
 
-class Traffic(NamedTuple):
+class TopicSample(NamedTuple):
     """Traffic of one topic: bytes and records appended, bytes of records fetched."""
 
     bytes_in: int = 0
@@ -72,7 +72,7 @@ class Traffic(NamedTuple):
     records_in: int = 0
 
 
-class Use(NamedTuple):
+class ClientSample(NamedTuple):
     """Usage of one client. produced: bytes of its Produce requests; fetched: of the answers to its
     fetches; throttled_ms: pauses that it was told, at most 65,535."""
 
@@ -82,7 +82,7 @@ class Use(NamedTuple):
     throttled_ms: int = 0
 
 
-class Client(NamedTuple):
+class ClientIdentity(NamedTuple):
     """Identity that is counted as one client: principal by its name, client id, and what kind of
     address it came from (`local`, `private`, `public`)."""
 
@@ -92,7 +92,7 @@ class Client(NamedTuple):
 
 
 @dataclass(slots=True, frozen=True)
-class Step:
+class HistorySample:
     """One sample of everything. step: SECOND or MINUTE. at_ms: wall clock at its end. span_ms: what
     it is about. lags: (group, topic) → records committed offsets are behind; they and clients may
     have been cut before, by as many as `left_out` says of the kind."""
@@ -101,10 +101,10 @@ class Step:
     at_ms: int
     span_ms: int
     whole: Whole
-    apis: Sequence[Api] = ()
-    processes: Sequence[Process] = ()
-    disks: Sequence[Disk] = ()
-    topics: Mapping[str, Traffic] | None = None
-    clients: Mapping[Client, Use] | None = None
+    apis: Sequence[ApiSample] = ()
+    processes: Sequence[ProcessSample] = ()
+    disks: Sequence[FolderSample] = ()
+    topics: Mapping[str, TopicSample] | None = None
+    clients: Mapping[ClientIdentity, ClientSample] | None = None
     lags: Mapping[tuple[str, str], int] | None = None
     left_out: Mapping[str, int] | None = None

@@ -16,7 +16,16 @@ from typing import Final, NamedTuple
 from appliance.base.ids import TopicId
 from appliance.history.clients import ClientWatch
 from appliance.history.format import CLIENTS, LAGS, MINUTE, SECOND
-from appliance.history.samples import Api, Client, Disk, Process, Step, Traffic, Use, Whole
+from appliance.history.samples import (
+    ApiSample,
+    ClientIdentity,
+    ClientSample,
+    FolderSample,
+    HistorySample,
+    ProcessSample,
+    TopicSample,
+    Whole,
+)
 from appliance.ring import histogram
 from appliance.ring import partition_table as columns
 from appliance.ring.client_table import ClientTable
@@ -36,7 +45,7 @@ each minute."""
 Counts = tuple[int, ...]
 
 
-class Tables(NamedTuple):
+class SampledTables(NamedTuple):
     """The sampled tables."""
 
     processes: ProcessTable
@@ -151,7 +160,7 @@ class Flows:
         self._holders = holders
 
 
-class Answers:
+class AnswerTotals:
     """Requests and responses by API key since a previous sample."""
 
     def __init__(self, counters: Counters) -> None:
@@ -162,7 +171,7 @@ class Answers:
         self.received = self.sent = 0
         self.look()
 
-    def look(self) -> list[Api]:
+    def look(self) -> list[ApiSample]:
         """Those that were asked since the last call; `received` and `sent` are about the same."""
         regions = self._counters.answers
         self.received = self.sent = 0
@@ -183,7 +192,7 @@ class Answers:
                 found.append(self._api(key))
         return found
 
-    def _api(self, key: int) -> Api:
+    def _api(self, key: int) -> ApiSample:
         latencies = [0] * histogram.BUCKETS
         for region in self._counters.answers:
             if region.traffic(key) != (0, 0):
@@ -195,16 +204,16 @@ class Answers:
         fresh = errors - self._errors.get(key, 0)
         self._errors[key] = errors
         p50, p99, longest = (round(histogram.percentile_us(counts, q)) for q in (0.5, 0.99, 1))
-        return Api(key, sum(counts), fresh, p50, p99, longest)
+        return ApiSample(key, sum(counts), fresh, p50, p99, longest)
 
 
 class _Since:
     """Sums for one step."""
 
-    def __init__(self, step: int, tables: Tables, now_ms: int) -> None:
+    def __init__(self, step: int, tables: SampledTables, now_ms: int) -> None:
         self.step = step
         self.began_ms = now_ms
-        self.answers = Answers(tables.counters)
+        self.answers = AnswerTotals(tables.counters)
         self.flows: dict[TopicId, Flow] = {}
         self.names: dict[TopicId, str] = {}
         self.cpu: dict[tuple[int, int], tuple[int, float]] = {}
@@ -214,7 +223,7 @@ class Sampler:
     """tables: of the running appliance. at_ms: wall clock; now_ms: monotonic. Nothing is told of
     what was before."""
 
-    def __init__(self, tables: Tables, outside: Outside, at_ms: int, now_ms: int) -> None:
+    def __init__(self, tables: SampledTables, outside: Outside, at_ms: int, now_ms: int) -> None:
         self._tables = tables
         self._outside = outside
         self._flows = Flows(tables.partitions)
@@ -228,7 +237,7 @@ class Sampler:
         for since in (self._second, self._minute):
             self._processes(since, 1000)
 
-    def look(self, at_ms: int, now_ms: int, *, last: bool = False) -> list[Step]:
+    def look(self, at_ms: int, now_ms: int, *, last: bool = False) -> list[HistorySample]:
         """Returns the activity since the last call: a Step, and one more when a minute is over, or
         when this is the last look. at_ms: wall clock. now_ms: monotonic."""
         flows = self._flows.look()
@@ -253,21 +262,21 @@ class Sampler:
         since: _Since,
         at_ms: int,
         now_ms: int,
-        clients: dict[Client, Use],
+        clients: dict[ClientIdentity, ClientSample],
         lags: dict[tuple[str, str], int],
         left_out: dict[str, int],
-    ) -> Step:
+    ) -> HistorySample:
         span_ms = max(now_ms - since.began_ms, 1)
         apis = since.answers.look()
         size_bytes, disks = self._disks(since.step == MINUTE)
         whole = Flow()
-        topics: defaultdict[str, Traffic] = defaultdict(Traffic)
+        topics: defaultdict[str, TopicSample] = defaultdict(TopicSample)
         for topic_id, flow in since.flows.items():
             whole = whole.plus(flow)
             name = since.names.get(topic_id)
             if name is not None:  # or it was deleted before anybody knew what it is called
-                topics[name] = Traffic(*map(sum, zip(topics[name], flow[:3], strict=True)))
-        step = Step(
+                topics[name] = TopicSample(*map(sum, zip(topics[name], flow[:3], strict=True)))
+        step = HistorySample(
             since.step,
             at_ms,
             span_ms,
@@ -294,7 +303,7 @@ class Sampler:
         since.names.clear()
         return step
 
-    def _processes(self, since: _Since, span_ms: int) -> list[Process]:
+    def _processes(self, since: _Since, span_ms: int) -> list[ProcessSample]:
         table, found = self._tables.processes, []
         if since.step == MINUTE:
             self._memory.clear()
@@ -308,7 +317,7 @@ class Sampler:
             since.cpu[place] = pid, cpu_s
             spent_s = max(cpu_s - (before_s if pid == before_pid else 0.0), 0.0)
             found.append(
-                Process(
+                ProcessSample(
                     *place,
                     table.state(peer),
                     pid,
@@ -319,7 +328,7 @@ class Sampler:
             )
         return found
 
-    def _disks(self, minute: bool) -> tuple[int, list[Disk]]:
+    def _disks(self, minute: bool) -> tuple[int, list[FolderSample]]:
         """(bytes of all logs, each folder)."""
         table = self._tables.partitions
         outside = self._outside.disks()
@@ -335,7 +344,7 @@ class Sampler:
             self._logs, self._summed = logs, True
         logs = self._logs
         found = [
-            Disk(n, total, free, used)
+            FolderSample(n, total, free, used)
             for n, ((total, free), used) in enumerate(zip(outside, logs, strict=True))
         ]
         return sum(logs), found

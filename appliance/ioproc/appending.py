@@ -7,11 +7,11 @@ core.
 
 from appliance.base import errors
 from appliance.base.errors import DiskFull, PeerError, StorageFailed
-from appliance.ioproc.asker import Asker, Nobody, refusal
+from appliance.ioproc.asker import NetprocPeer, Nobody, refusal
 from appliance.ioproc.failing import HELD, LOST, Failures
 from appliance.ioproc.partition import Partition
 from appliance.ioproc.postponing import Postponed
-from appliance.ioproc.served import Served
+from appliance.ioproc.served import ServedPartitions
 from appliance.ring.messages import APPENDED, MARK_COMMIT, UNVERIFIED, Message
 from appliance.wire.batch import BatchWalk, LongWalk
 from appliance.wire.markers import Marker
@@ -32,7 +32,7 @@ class Appends:
         "unwritten",
     )
 
-    def __init__(self, served: Served, failures: Failures) -> None:
+    def __init__(self, served: ServedPartitions, failures: Failures) -> None:
         self._served = served
         self._failures = failures
         self._nobody = Nobody()
@@ -43,7 +43,7 @@ class Appends:
         self.unwritten: dict[Partition, None] = {}  # whose logs hold what found no room
 
     def append(
-        self, asker: Asker, partition: Partition | None, message: Message, now_ms: int
+        self, asker: NetprocPeer, partition: Partition | None, message: Message, now_ms: int
     ) -> None:
         """Stage what a netproc asked for (APPEND), or refuse it."""
         _, flags, handle, token, position, guard, _, _, _, _, _, _, length, acks, _ = message
@@ -88,7 +88,7 @@ class Appends:
         self._walks.pop((asker.index, token), None)
         asker.out.append(refusal(APPENDED, code, handle, token))
 
-    def _walked(self, asker: Asker, token: int) -> BatchWalk | None:
+    def _walked(self, asker: NetprocPeer, token: int) -> BatchWalk | None:
         """The walk over the records of this batch, at its end; None: none was begun. Raises
         LongWalk when it is not at its end after another step."""
         walk = self._walks.pop((asker.index, token), None)
@@ -97,7 +97,7 @@ class Appends:
         return walk
 
     def _refuse_batch(
-        self, asker: Asker, partition: Partition, message: Message, error: PeerError
+        self, asker: NetprocPeer, partition: Partition, message: Message, error: PeerError
     ) -> None:
         if isinstance(error, LongWalk):
             self.postponed.put_back(asker, message, error.walk)
@@ -106,7 +106,7 @@ class Appends:
         asker.out.append((APPENDED, error.code + 1, handle, token, -1, -1, start, -1))
 
     def mark(
-        self, asker: Asker, partition: Partition | None, message: Message, now_ms: int
+        self, asker: NetprocPeer, partition: Partition | None, message: Message, now_ms: int
     ) -> None:
         """Stage the marker that ends a transaction (MARK), or refuse it. What is held is not added
         to: who sends a marker again finds it written when there is room."""
@@ -139,7 +139,7 @@ class Appends:
         asker.out.append(refusal(APPENDED, code, handle, token))
 
     def deserts(self, partition: Partition) -> bool:
-        """See `Served.deserts`."""
+        """See `ServedPartitions.deserts`."""
         return self._served.deserts(partition)
 
     def expect(self, handle: int, producer_id: int, epoch: int) -> None:

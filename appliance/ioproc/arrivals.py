@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from appliance.base import errors
-from appliance.ioproc.asker import Asker, refusal
+from appliance.ioproc.asker import NetprocPeer, refusal
 from appliance.ioproc.barrier import MessageBarrier
 from appliance.ioproc.coordinating.endings import Endings
 from appliance.ioproc.core import Core
@@ -40,7 +40,7 @@ API_SHIFT: Final = 16
 """COORDINATE says in `b` for which API it is, above the version."""
 
 
-class Arrivals:
+class Dispatcher:
     """open_: who opens partitions. move: who moves them. endings: who asked for markers. left: of
     transactions in what was deleted. barrier: answers messages that raise an exception; without
     one, as in a simulation, the exception ends everything."""
@@ -79,7 +79,7 @@ class Arrivals:
         self._hosts = {key: host for host in hosts for key in host.apis}
         self._refusing = hosts[0] if hosts else None  # what none of them answers
 
-    def handle(self, asker: Asker, messages: list[Message], now_ms: int) -> None:
+    def handle(self, asker: NetprocPeer, messages: list[Message], now_ms: int) -> None:
         """Decide on the messages of one asker in order."""
         partitions, postponed = self._partitions, self.postponed
         for message in messages:
@@ -119,20 +119,20 @@ class Arrivals:
             self.handle(row[0], [row[1]], now_ms)
         self.postponed.resumed()
 
-    def _cancel(self, asker: Asker, message: Message) -> None:
+    def _cancel(self, asker: NetprocPeer, message: Message) -> None:
         self._core.purgatory.cancel(asker.index, message.token)
         if self._watches.waits:
             self._watches.cancel(asker.index, message.token)
 
     def _fail(
-        self, asker: Asker, partition: Partition | None, message: Message, bug: Exception
+        self, asker: NetprocPeer, partition: Partition | None, message: Message, bug: Exception
     ) -> None:
         if self.barrier is None:
             raise bug
         self.barrier.refuse(asker, partition, message, bug)
 
     def _mark(
-        self, asker: Asker, partition: Partition | None, message: Message, now_ms: int
+        self, asker: NetprocPeer, partition: Partition | None, message: Message, now_ms: int
     ) -> None:
         """Appends a marker, behind what was decided about its transaction in this turn."""
         if partition is not None:
@@ -141,7 +141,7 @@ class Arrivals:
                 host.stage()
         self._appends.mark(asker, partition, message, now_ms)
 
-    def _handle_rare(self, asker: Asker, message: Message, now_ms: int) -> None:
+    def _handle_rare(self, asker: NetprocPeer, message: Message, now_ms: int) -> None:
         left = self._left
         if message.op == WATCH:
             self._questions.watch(asker, message)
@@ -153,7 +153,7 @@ class Arrivals:
             left.answered(asker.index, message.token, message.flags - 1, now_ms)
 
     def _begin_move(
-        self, asker: Asker, partition: Partition | None, message: Message, now_ms: int
+        self, asker: NetprocPeer, partition: Partition | None, message: Message, now_ms: int
     ) -> None:
         if partition is None:
             code = self._core.absent(message.handle)

@@ -38,7 +38,7 @@ class Nobody:
         self.out: deque[Completion] = deque(maxlen=0)
 
 
-class Asker:
+class NetprocPeer:
     """Netproc `index`. life: how many of them have died. payloads: what the completions of `out`
     that go before others carry, in their order."""
 
@@ -116,3 +116,7 @@ class Asker:
         self.out.clear()
         self.payloads.clear()
         self._long.clear()
+
+
+Asker = NetprocPeer | Nobody
+"""The process that asked for an append."""

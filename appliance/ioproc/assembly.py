@@ -21,9 +21,9 @@ from appliance.coordinators.kinds import KINDS
 from appliance.coordinators.runtime.ending import Ending
 from appliance.coordinators.runtime.kind import Kind, Lent
 from appliance.ioproc.appending import Appends
-from appliance.ioproc.arrivals import Arrivals
-from appliance.ioproc.asker import Asker
-from appliance.ioproc.behind import Behind
+from appliance.ioproc.arrivals import Dispatcher
+from appliance.ioproc.asker import NetprocPeer
+from appliance.ioproc.behind import GroupLagSampler
 from appliance.ioproc.billing import Billing
 from appliance.ioproc.chores import Chores
 from appliance.ioproc.cleaner_link import CleanerLink
@@ -34,7 +34,7 @@ from appliance.ioproc.coordinating.endings import Endings
 from appliance.ioproc.coordinating.host import CoordinatorHost
 from appliance.ioproc.core import Core
 from appliance.ioproc.failing import Failures, Report
-from appliance.ioproc.following import Following
+from appliance.ioproc.following import CoordinatorFollowing
 from appliance.ioproc.ground import Ground
 from appliance.ioproc.home import Home
 from appliance.ioproc.housekeeping import Housekeeping
@@ -44,23 +44,23 @@ from appliance.ioproc.leaving import Leaving
 from appliance.ioproc.left_journals import LeftJournals
 from appliance.ioproc.left_open import LeftOpen
 from appliance.ioproc.moving import Moves
-from appliance.ioproc.observing import Observer
+from appliance.ioproc.observing import PartitionListener
 from appliance.ioproc.opening import Opener
 from appliance.ioproc.partition import Partition
-from appliance.ioproc.probing import Probing
-from appliance.ioproc.producer_ids import ProducerIds
+from appliance.ioproc.probing import FolderProbe
+from appliance.ioproc.producer_ids import ProducerIdPool
 from appliance.ioproc.pulling.env import Env
-from appliance.ioproc.pulling.parting import Parting
-from appliance.ioproc.pulling.pulling import Leaders, Pulling
-from appliance.ioproc.questions import Questions
+from appliance.ioproc.pulling.parting import DivergenceTruncation
+from appliance.ioproc.pulling.pulling import LeaderChanges, Pulling
+from appliance.ioproc.questions import PartitionReads
 from appliance.ioproc.replicas import Replicas
 from appliance.ioproc.returning import Returning
 from appliance.ioproc.rows import Rows
-from appliance.ioproc.served import Served
+from appliance.ioproc.served import ServedPartitions
 from appliance.ioproc.siblings import Loopback, Siblings
 from appliance.ioproc.syncing import Syncing
-from appliance.ioproc.throttling import Throttling
-from appliance.ioproc.trash import Trash
+from appliance.ioproc.throttling import ReplicationThrottling
+from appliance.ioproc.trash import DeletedFolders
 from appliance.ioproc.trims import Trims
 from appliance.ioproc.whereabouts import Whereabouts
 from appliance.ioproc.workers import Workers
@@ -80,24 +80,24 @@ from appliance.shell.read_retries import ReadRetries
 from appliance.shell.seat import Seat
 
 
-class Parts(NamedTuple):
+class IoprocParts(NamedTuple):
     """The parts that the shell drives."""
 
     core: Core
     billing: Billing
-    arrivals: Arrivals
+    arrivals: Dispatcher
     hosts: tuple[CoordinatorHost, ...]
     endings: Endings
     siblings: Siblings
     own: Loopback
     home: Home
-    following: Following
+    following: CoordinatorFollowing
     housekeeping: Housekeeping
     moves: Moves
     cleaning: Cleaning
     chores: Chores
     journals: Journals
-    ids: ProducerIds
+    ids: ProducerIdPool
     pulling: Pulling
     brokers: Brokers
     report: Report
@@ -120,7 +120,7 @@ class Assembly:
         """watcher: the loop."""
         self._seat = seat
         self._watcher = watcher
-        self._leaders = Leaders()
+        self._leaders = LeaderChanges()
         self._links = links
         self._disk = disk
         self._events = events
@@ -131,8 +131,8 @@ class Assembly:
         alone = len(seat.log_dirs) == 1  # then nobody asks for ids
         self._dirs = LogDirs.of(seat.data_dir) if alone else read_log_dirs(disk, seat.log_dirs)
         self._follower = Follower(disk, seat.data_dir, seat.partitions, tell_faults(events))
-        self._throttling = Throttling(seat.config, seat.index, seat.ioprocs)
-        self._ids = ProducerIds(self._ask_ids)
+        self._throttling = ReplicationThrottling(seat.config, seat.index, seat.ioprocs)
+        self._ids = ProducerIdPool(self._ask_ids)
         self._time = RetentionClock(doubts=not clock.is_turned)
         self._level = LevelTime()
         self._level.look(clock.monotonic_ns(), clock.wall_ms())
@@ -160,7 +160,7 @@ class Assembly:
             self._level,
         )
 
-    def parts(self) -> Parts:
+    def parts(self) -> IoprocParts:
         """All of them."""
         seat, workers, clock = self._seat, self._workers, self._clock
         trims = Trims(self._disk, workers.trims, self._dirs.paths)
@@ -180,7 +180,7 @@ class Assembly:
         home = self._home(ground, housekeeping, moves, left, whereabouts)
         cleaning = self._cleaning(ground, housekeeping)
         throttling = self._throttling
-        following = Following(
+        following = CoordinatorFollowing(
             seat,
             self._follower,
             home,
@@ -190,7 +190,7 @@ class Assembly:
             clock.wall_ms,
             ReadRetries(self._events),
         )
-        behind = Behind(
+        behind = GroupLagSampler(
             seat.lags,
             seat.index,
             seat.partitions,
@@ -204,43 +204,43 @@ class Assembly:
         )  # fmt: skip
         pulling = self._pulling(ground, housekeeping, moves, cleaning)
         endings = self._endings
-        arrivals = Arrivals(core, home.fetch, moves.begin, endings, left)
+        arrivals = Dispatcher(core, home.fetch, moves.begin, endings, left)
         askers = core.served.siblings
         siblings = Siblings(seat.index, self._own, askers, endings, arrivals.handle)
-        return Parts(
+        return IoprocParts(
             core, billing, arrivals, hosts, endings, siblings, self._own, home, following,
             housekeeping, moves, cleaning, chores, journals, self._ids, pulling, self._brokers,
             self._report, self._level,
         )  # fmt: skip
 
     def _core(
-        self, trims: Trims, journals: Journals, probing: Probing
+        self, trims: Trims, journals: Journals, probing: FolderProbe
     ) -> tuple[Core, Billing, tuple[CoordinatorHost, ...], Whereabouts]:
         seat, links = self._seat, self._links
         keep = seat.config.int("penstock.disk.free.min.bytes")
-        served = Served(
+        served = ServedPartitions(
             Rows(seat.partitions),
             Syncing(self._workers.syncs, journals, links.pending),
             [SpaceGuard(keep, KEEP_FREE_PERCENT) for _ in self._dirs.paths],
         )
         for index, arena in enumerate(seat.arenas):
-            served.askers[index] = Asker(index, arena, links.writer(NETPROC, index))
+            served.askers[index] = NetprocPeer(index, arena, links.writer(NETPROC, index))
         for index, writer in self._siblings.items():
-            served.siblings[index] = Asker(index, memoryview(b""), writer)
+            served.siblings[index] = NetprocPeer(index, memoryview(b""), writer)
         failures = Failures(served, self._report)
         appends = Appends(served, failures)
         cluster = ThroughControl(seat.config, self._follower, links)
         replicas = Replicas(served, cluster, self._throttling.leader)
-        questions = Questions(served, appends, failures, trims.add, replicas)
+        questions = PartitionReads(served, appends, failures, trims.add, replicas)
         coordinators = {kind.TOPIC.name: self._host(kind, appends, failures) for kind in KINDS}
         whereabouts = Whereabouts(self._node_id, served, lambda: self._follower.image, self._assign)
-        observers: list[Observer] = [self._leaders, whereabouts, probing]
+        observers: list[PartitionListener] = [self._leaders, whereabouts, probing]
         billing = Billing(self._clock, served.askers)
         core = Core(served, appends, questions, failures, observers, coordinators, billing)
         return core, billing, tuple(coordinators.values()), whereabouts
 
-    def _probing(self) -> Probing:
-        return Probing(
+    def _probing(self) -> FolderProbe:
+        return FolderProbe(
             self._disk,
             self._dirs.paths,
             self._seat.index,
@@ -294,7 +294,7 @@ class Assembly:
         online = [path for _, path in self._dirs.online()]
         journals = LeftJournals(self._disk, online, seat.index, seat.ioprocs, clean=seat.clean)
         opener = Opener(self._disk, self._dirs, seat.partitions, journals, clean=seat.clean)
-        trash = Trash(self._disk, lambda: online, seat.index, seat.ioprocs)
+        trash = DeletedFolders(self._disk, lambda: online, seat.index, seat.ioprocs)
         leaving = Leaving(ground, housekeeping, trash, workers.leaving, moves.give_up)
         returning = Returning(ground, trash, workers.returning)
         follower, back = self._follower, left.came_back
@@ -326,7 +326,7 @@ class Assembly:
             self._clock,
             self._events,
         )
-        parting = Parting(ground, housekeeping, moves, cleaning, env.parted)
+        parting = DivergenceTruncation(ground, housekeeping, moves, cleaning, env.parted)
         served, appends = core.partitions, core.appends
         return Pulling(
             self._leaders,

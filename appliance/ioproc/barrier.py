@@ -10,7 +10,7 @@ import errno
 from typing import Final
 
 from appliance.base.errors import KAFKA_STORAGE_ERROR, UNKNOWN_SERVER_ERROR, StorageFailed
-from appliance.ioproc.asker import Asker, refusal
+from appliance.ioproc.asker import NetprocPeer, refusal
 from appliance.ioproc.core import Core
 from appliance.ioproc.failing import ANSWERS
 from appliance.ioproc.partition import Partition
@@ -43,7 +43,7 @@ class MessageBarrier:
 
     def refuse(
         self,
-        asker: Asker,
+        asker: NetprocPeer,
         partition: Partition | None,
         message: Message,
         bug: Exception,

@@ -16,7 +16,7 @@ from appliance.coordinators.groups.records import OffsetCommitValue
 from appliance.coordinators.groups.shard import GroupShard
 from appliance.coordinators.runtime.shard import ACTIVE, Shard
 from appliance.metadata.follower import Follower
-from appliance.ring.lag_table import ROWS, Groups, Lag, LagTable, Members
+from appliance.ring.lag_table import ROWS, GroupTotals, Lag, LagTable, Members
 from appliance.ring.partition_table import HIGH_WATERMARK, LOG_START, PartitionTable
 
 SLICE_NS: Final = 500_000
@@ -28,7 +28,7 @@ _REST: Final = 400
 _AT_ONCE: Final = 50  # partitions between two looks at the clock
 
 
-class Behind:
+class GroupLagSampler:
     """region: where in `table` this process writes. shards: those that are led here."""
 
     def __init__(
@@ -103,7 +103,7 @@ class Behind:
         self._found = bool(found or states)
         kept = found if len(found) <= ROWS else nlargest(ROWS, found)
         most = members if len(members) <= ROWS else nlargest(ROWS, members)
-        groups = Groups(states, most, len(members) - len(most))
+        groups = GroupTotals(states, most, len(members) - len(most))
         self._table.write(self._region, kept, len(found) - len(kept), groups)
 
     def _sums(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from appliance.base.clock import Clock
-from appliance.ioproc.asker import Asker
+from appliance.ioproc.asker import NetprocPeer
 from appliance.quotas.limits import REQUEST, Entity
 from appliance.ring.messages import APPEND, CANCEL, COORDINATE, SPENT, Message
 
@@ -20,7 +20,7 @@ BASE: Final = 1 << 17
 """What a request weighs: a small batch takes about as long as to write so many bytes (measured with
 acks=1: 0.07 to 0.15 ms a batch, 0.5 ns a byte)."""
 
-Handle = Callable[[Asker, list[Message], int], None]
+Handle = Callable[[NetprocPeer, list[Message], int], None]
 
 
 class Billing:
@@ -29,7 +29,7 @@ class Billing:
 
     __slots__ = ("_askers", "_clock", "_since_ns", "on", "waiting")
 
-    def __init__(self, clock: Clock, askers: Mapping[int, Asker]) -> None:
+    def __init__(self, clock: Clock, askers: Mapping[int, NetprocPeer]) -> None:
         self._clock = clock
         self._askers = askers
         self._since_ns = 0
@@ -40,7 +40,9 @@ class Billing:
         """The quotas of the image, whenever one has changed."""
         self.on = any(REQUEST in limits for limits in quotas.values())
 
-    def hear(self, handle: Handle, asker: Asker, messages: list[Message], now_ms: int) -> None:
+    def hear(
+        self, handle: Handle, asker: NetprocPeer, messages: list[Message], now_ms: int
+    ) -> None:
         """Decide on the messages by `handle`, on the bill of who sent them."""
         if not self.waiting:
             self._since_ns = self._clock.monotonic_ns()

@@ -1,24 +1,24 @@
 """The work of an I/O process beside requests: partitions that come and go, timed work, jobs on
 threads.
 
-Not in each turn: when something was stirred up (`Served.stirred`), and else as often as the last
-round asked for. Invariant: each round does a bounded piece (docs/decisions/0017). Called by the
-shell before the end of a turn.
+Not in each turn: when something was stirred up (`ServedPartitions.stirred`), and else as often as
+the last round asked for. Invariant: each round does a bounded piece (docs/decisions/0017). Called
+by the shell before the end of a turn.
 """
 
 from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from appliance.ioproc.behind import Behind
+from appliance.ioproc.behind import GroupLagSampler
 from appliance.ioproc.cleaning import Cleaning
-from appliance.ioproc.following import Following
+from appliance.ioproc.following import CoordinatorFollowing
 from appliance.ioproc.home import Home
 from appliance.ioproc.housekeeping import Housekeeping
 from appliance.ioproc.isolating import Isolating
 from appliance.ioproc.left_open import LeftOpen
 from appliance.ioproc.moving import Moves
-from appliance.ioproc.probing import Probing
+from appliance.ioproc.probing import FolderProbe
 from appliance.ioproc.replicas import Replicas
 from appliance.ioproc.whereabouts import Whereabouts
 from appliance.shell.bugs import Bugs
@@ -54,15 +54,15 @@ class Chores:
     def __init__(
         self,
         home: Home,
-        following: Following,
+        following: CoordinatorFollowing,
         housekeeping: Housekeeping,
         moves: Moves,
         cleaning: Cleaning,
-        behind: Behind,
+        behind: GroupLagSampler,
         left: LeftOpen,
         replicas: Replicas,
         whereabouts: Whereabouts,
-        probing: Probing,
+        probing: FolderProbe,
         isolating: Isolating,
     ) -> None:
         self.bugs: Bugs | None = None

@@ -26,7 +26,7 @@ _NICE: Final = 19
 on two busy cores, with 19 not at all, and compaction took half as long again."""
 
 
-class Throttle:
+class CopyThrottle:
     """Waits so that no more than `rate` bytes per second are read and written."""
 
     def __init__(self, rate: float) -> None:
@@ -66,7 +66,7 @@ class Cleaner:
         work = question["work"]
         producers = {int(name): tuple(state) for name, state in work.pop("producers").items()}
         segments = [tuple(segment) for segment in work.pop("segments")]
-        throttle = Throttle(max(question["rate"], 1.0))
+        throttle = CopyThrottle(max(question["rate"], 1.0))
         self._job = Compactor(
             self._disk,
             Work(**work, producers=producers, segments=segments),

@@ -26,7 +26,7 @@ from appliance.logstore import cleanable, swap
 from appliance.logstore.cleanable import Cleanable
 from appliance.logstore.compacted_segment import Cleaned
 from appliance.logstore.compaction import Work
-from appliance.logstore.log import Log
+from appliance.logstore.log import PartitionLog
 from appliance.logstore.removal import Removal
 from appliance.shell.flusher import Done, Threads
 from appliance.shell.log import INFO, WARNING
@@ -39,7 +39,7 @@ _SMALLEST_CHUNK: Final = 64 << 10
 _NO_ROOM: Final = "no room"
 
 
-class Link(Protocol):
+class CleanerChannel(Protocol):
     """The cleaner's process: `cleaner_link.CleanerLink`, or a test's."""
 
     def ask(self, folder: str, question: dict[str, Any]) -> dict[str, Any]: ...
@@ -53,7 +53,7 @@ class Job:
     hand."""
 
     partition: Partition
-    log: Log
+    log: PartitionLog
     work: Work
     began_ns: int
     groups: list[list[list[int]]] = field(default_factory=list)
@@ -92,7 +92,7 @@ class Cleaning:
         config: Callable[[], BrokerConfig],
         ground: Ground,
         threads: Threads,
-        link: Link,
+        link: CleanerChannel,
         remove_later: Callable[[Removal], None],
         share: int,
     ) -> None:

@@ -1,6 +1,6 @@
 """One I/O process without its process: partitions, what is asked of them, what goes back.
 
-A turn is `Arrivals.handle` for each netproc's messages, then `finish`: one write per touched
+A turn is `Dispatcher.handle` for each netproc's messages, then `finish`: one write per touched
 partition, the syncs that somebody waits for, rows of the partition table, parked reads,
 completions. Invariant: after `finish` nothing refers to an arena, and every observer knows what
 became of every partition; an exception on the way takes that partition offline
@@ -19,19 +19,19 @@ from appliance.base.errors import (
     StorageFailed,
 )
 from appliance.ioproc.appending import Appends
-from appliance.ioproc.asker import Asker
+from appliance.ioproc.asker import NetprocPeer
 from appliance.ioproc.billing import Billing
 from appliance.ioproc.coordinating.host import CoordinatorHost
 from appliance.ioproc.failing import HELD, LOST, OFFLINE, REPLACED, Failures
-from appliance.ioproc.observing import Observer
+from appliance.ioproc.observing import PartitionListener
 from appliance.ioproc.partition import Partition
 from appliance.ioproc.postponing import PAYLOAD, SHARE
-from appliance.ioproc.questions import Questions
-from appliance.ioproc.served import Served
+from appliance.ioproc.questions import PartitionReads
+from appliance.ioproc.served import ServedPartitions
 from appliance.ioproc.syncing import LOOK_EVERY_NS, Synced
 from appliance.ioproc.turn_barrier import TurnBarrier
-from appliance.logstore.log import Log
-from appliance.replication.role import ALONE, ELSEWHERE, Role
+from appliance.logstore.log import PartitionLog
+from appliance.replication.role import ALONE, ELSEWHERE, PartitionRole
 from appliance.wire.compression import OPENED
 
 NO_COORDINATORS: Final[Mapping[str, CoordinatorHost]] = {}
@@ -65,11 +65,11 @@ class Core:
 
     def __init__(
         self,
-        served: Served,
+        served: ServedPartitions,
         appends: Appends,
-        questions: Questions,
+        questions: PartitionReads,
         failures: Failures,
-        observers: Sequence[Observer] = (),
+        observers: Sequence[PartitionListener] = (),
         coordinators: Mapping[str, CoordinatorHost] = NO_COORDINATORS,
         billing: Billing | None = None,
     ) -> None:
@@ -85,7 +85,7 @@ class Core:
         if billing is not None:
             self._speakers = (billing, *self._hosts)
         self._replicas = questions.replicas
-        self._observers: tuple[Observer, ...] = (*self._hosts, self._replicas, *observers)
+        self._observers: tuple[PartitionListener, ...] = (*self._hosts, self._replicas, *observers)
         self.partitions = served.partitions
         self.askers = served.askers
         self._siblings = served.siblings
@@ -254,7 +254,7 @@ class Core:
             self.tell()
 
     def lead(
-        self, partition: Partition, leader_epoch: int, role: Role = ALONE, now_ms: int = 0
+        self, partition: Partition, leader_epoch: int, role: PartitionRole = ALONE, now_ms: int = 0
     ) -> None:
         """This node leads the partition, in this epoch; the same epoch again: who is in sync is
         another. One that failed stays offline, whoever leads it."""
@@ -269,7 +269,9 @@ class Core:
             self.questions.new_epoch(partition)
             self._in_role(partition)
 
-    def follow(self, partition: Partition, leader_epoch: int, role: Role = ELSEWHERE) -> None:
+    def follow(
+        self, partition: Partition, leader_epoch: int, role: PartitionRole = ELSEWHERE
+    ) -> None:
         """Another node leads the partition: who asks or waits here is told to look for it. One that
         failed stays offline."""
         if partition.broken is not None:
@@ -336,7 +338,7 @@ class Core:
                 self.barrier.report_bug("a partition that was closed", bug, partition=partition)
         return partition
 
-    def replace(self, partition: Partition, log: Log, directory: int) -> None:
+    def replace(self, partition: Partition, log: PartitionLog, directory: int) -> None:
         """The partition lies in another log folder now; `quiesce` came before."""
         assert not (partition.syncing or partition.staged or partition.asking)
         assert partition.shared or not partition.waiting, "what was synced is visible"
@@ -358,7 +360,7 @@ class Core:
         self._failures.unreadable(partition, failure, checked=True)
         self.tell()
 
-    def drop(self, asker: Asker) -> None:
+    def drop(self, asker: NetprocPeer) -> None:
         """The netproc died: forget what it waits for."""
         asker.forget()
         self.postponed.drop(asker.index)
@@ -369,7 +371,7 @@ class Core:
         for partition in self.partitions.values():
             partition.forget_asker(asker)
 
-    def drop_sibling(self, asker: Asker) -> None:
+    def drop_sibling(self, asker: NetprocPeer) -> None:
         """The I/O process died: nobody waits for the markers that it asked for."""
         asker.forget()
         for partition in self.partitions.values():
@@ -391,7 +393,7 @@ class Core:
         self.served.rows.publish(partition)
 
 
-def _tell_news(observer: Observer, partition: Partition, what: int) -> None:
+def _tell_news(observer: PartitionListener, partition: Partition, what: int) -> None:
     if what in (HELD, LOST):
         observer.no_room(partition, lost=what == LOST)
         return
@@ -402,7 +404,7 @@ def _tell_news(observer: Observer, partition: Partition, what: int) -> None:
         _tell_role(observer, partition)
 
 
-def _tell_role(observer: Observer, partition: Partition) -> None:
+def _tell_role(observer: PartitionListener, partition: Partition) -> None:
     if partition.progress.leads:
         observer.leads(partition)
     else:

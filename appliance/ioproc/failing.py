@@ -14,7 +14,7 @@ from typing import Final
 from appliance.base.errors import KAFKA_STORAGE_ERROR, StorageFailed
 from appliance.ioproc.asker import refusal
 from appliance.ioproc.partition import Partition
-from appliance.ioproc.served import Served
+from appliance.ioproc.served import ServedPartitions
 from appliance.ring.messages import (
     DELETE_RECORDS,
     DELETED,
@@ -57,7 +57,7 @@ class Failures:
 
     __slots__ = ("_report", "_served", "news")
 
-    def __init__(self, served: Served, report: Report) -> None:
+    def __init__(self, served: ServedPartitions, report: Report) -> None:
         self._served = served
         self._report = report
         self.news: deque[tuple[Partition, int]] = deque()

@@ -15,7 +15,7 @@ from functools import partial
 from appliance.ioproc.billing import Billing
 from appliance.ioproc.coordinating.host import CoordinatorHost
 from appliance.ioproc.home import Home
-from appliance.ioproc.throttling import Throttling
+from appliance.ioproc.throttling import ReplicationThrottling
 from appliance.metadata.changes import Change, QuotaChanged, TopicRemoved
 from appliance.metadata.follower import Follower
 from appliance.ring.process_table import METADATA_OFFSET
@@ -25,7 +25,7 @@ from appliance.shell.read_retries import ReadRetries
 from appliance.shell.seat import Seat
 
 
-class Following:
+class CoordinatorFollowing:
     """hosts: the coordinators here. committed: the word in shared memory that says up to where
     there is metadata. applied: up to where it is replayed. bugs: tells what consequences raise;
     without it, as in a simulation, an exception ends everything."""
@@ -53,7 +53,7 @@ class Following:
         follower: Follower,
         home: Home,
         hosts: tuple[CoordinatorHost, ...],
-        throttling: Throttling,
+        throttling: ReplicationThrottling,
         billing: Billing,
         wall_ms: Callable[[], int],
         retries: ReadRetries,

@@ -29,7 +29,7 @@ from appliance.ioproc.lost_offsets import say_cut, say_missing
 from appliance.ioproc.opening import Opener
 from appliance.ioproc.partition import Partition
 from appliance.ioproc.returning import Returning
-from appliance.ioproc.roles import Key, Roles
+from appliance.ioproc.roles import Key, PartitionRoles
 from appliance.ioproc.trash import key_of, read_mark
 from appliance.logstore.files import deleted_folder
 from appliance.logstore.recovery import read_topic_id
@@ -91,7 +91,7 @@ class Home:
         self._returning = returning
         self._came_back = came_back
         self._look = look
-        self.roles = Roles(self._node_id, self._run_id, self._core, follower, look)
+        self.roles = PartitionRoles(self._node_id, self._run_id, self._core, follower, look)
         self._now_ms = 0  # at the last look
         self._waiting = OrderedDict[int, Key]()  # row → topic id and partition to open
         self._without_room: dict[int, tuple[bytes, int]] = {}  # could not be opened on a full disk

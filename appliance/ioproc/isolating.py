@@ -24,7 +24,7 @@ def isolation(config: BrokerConfig) -> Isolation:
     return Isolation(config.silence_ms + _LEASE_MS, fetch_ms)
 
 
-class Table(Protocol):
+class IsolationTable(Protocol):
     """`ring.process_table.ProcessTable`."""
 
     @property
@@ -39,7 +39,7 @@ class Isolating:
     __slots__ = ("_core", "_events", "_isolation", "_me", "_said", "_table")
 
     def __init__(
-        self, isolation: Isolation, core: Core, table: Table, me: Peer, events: Log
+        self, isolation: Isolation, core: Core, table: IsolationTable, me: Peer, events: Log
     ) -> None:
         self._isolation = isolation
         self._core = core

@@ -12,7 +12,15 @@ from typing import Final
 from appliance.base.disk import Disk
 from appliance.base.errors import StorageFailed
 from appliance.ioproc.partition import Partition
-from appliance.logstore.journal import MOST_OF_ONE, OF_EACH, SUFFIX, End, Group, Journal, size_for
+from appliance.logstore.journal import (
+    MOST_OF_ONE,
+    OF_EACH,
+    SUFFIX,
+    End,
+    Journal,
+    JournalWrite,
+    size_for,
+)
 from appliance.shell.bugs import Bugs
 from appliance.shell.flusher import Done, Threads
 
@@ -32,7 +40,7 @@ class _Folder:
         self.state = _ABSENT
         self.journal: Journal | None = None
         self.waiting: list[Partition] = []
-        self.group: Group | None = None
+        self.group: JournalWrite | None = None
 
 
 def name_of(process: int, serial: int) -> str:
@@ -187,7 +195,7 @@ class Journals:
         if failure is not None:
             raise failure
 
-    def _submit(self, folder: _Folder, group: Group | None, job: Callable[[], None]) -> None:
+    def _submit(self, folder: _Folder, group: JournalWrite | None, job: Callable[[], None]) -> None:
         self.under_way += 1
         self._threads.submit((folder, group), job)
 
@@ -204,7 +212,7 @@ class Journals:
 
         return make
 
-    def _begin(self, folder: _Folder, refused: list[Partition]) -> Group | None:
+    def _begin(self, folder: _Folder, refused: list[Partition]) -> JournalWrite | None:
         """A group of those that wait, as far as they fit. None: nobody can have one now."""
         journal = folder.journal
         assert journal is not None

@@ -21,8 +21,8 @@ from appliance.ioproc.folders import move_away
 from appliance.ioproc.ground import Ground
 from appliance.ioproc.housekeeping import Housekeeping
 from appliance.ioproc.partition import Partition
-from appliance.ioproc.trash import Mark, Trash, write_mark
-from appliance.logstore.log import Log
+from appliance.ioproc.trash import DeletedFolders, Mark, write_mark
+from appliance.logstore.log import PartitionLog
 from appliance.logstore.removal import Removal
 from appliance.shell.flusher import Threads
 from appliance.shell.log import ERROR
@@ -75,7 +75,7 @@ class Leaving:
         self,
         ground: Ground,
         housekeeping: Housekeeping,
-        trash: Trash,
+        trash: DeletedFolders,
         threads: Threads,
         leaves: Leaves,
     ) -> None:
@@ -310,7 +310,7 @@ def _put_away(disk: Disk, leavers: list[Leaver], now_ms: int) -> None:
                     leaver.failure = failure
 
 
-def _mark_of(log: Log) -> Mark:
+def _mark_of(log: PartitionLog) -> Mark:
     """The offsets to record in the folder, after a sync if possible: on failure the next opening
     verifies the log behind the recovery point.
     """

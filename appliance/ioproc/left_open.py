@@ -18,7 +18,7 @@ from appliance.base.home import home_of
 from appliance.base.ids import TRANSACTIONS_TOPIC
 from appliance.coordinators.runtime.call import NEVER
 from appliance.ioproc.appending import Appends
-from appliance.ioproc.asker import Asker, refusal
+from appliance.ioproc.asker import NetprocPeer, refusal
 from appliance.ioproc.coordinating.away import Away
 from appliance.ioproc.coordinating.host import CoordinatorHost
 from appliance.ioproc.partition import Partition
@@ -35,7 +35,7 @@ Leaders = tuple[tuple[int, int], ...]
 """Node and leader epoch."""
 
 
-class Left(NamedTuple):
+class OrphanedTransaction(NamedTuple):
     """begun: the offset where it began."""
 
     partition: Partition
@@ -51,14 +51,14 @@ class Left(NamedTuple):
         )
 
 
-class Asked:
+class PendingCoordinators:
     """The coordinators that have not denied knowing it yet. homes: I/O processes here. nodes: that
     lead coordinators. led: leader and epoch of each of those, when this began.
     """
 
     __slots__ = ("homes", "led", "nodes", "one")
 
-    def __init__(self, one: Left) -> None:
+    def __init__(self, one: OrphanedTransaction) -> None:
         self.one = one
         self.homes: set[int] = set()
         self.nodes: set[int] = set()
@@ -101,7 +101,7 @@ class LeftOpen:
         self._image = image
         self._rows = rows
         self._events = events
-        self._left: dict[int, Asked] = {}  # by token
+        self._left: dict[int, PendingCoordinators] = {}  # by token
         self._number = 0
         self.due_ms = NEVER
 
@@ -111,7 +111,9 @@ class LeftOpen:
         """It was in the trash, and is served now."""
         for producer_id, begun in partition.log.producers.open.items():
             self._number += 1
-            self._left[self._number] = Asked(Left(partition, producer_id, begun))
+            self._left[self._number] = PendingCoordinators(
+                OrphanedTransaction(partition, producer_id, begun)
+            )
             self.due_ms = AT_ONCE
 
     def turn(self, now_ms: int) -> None:
@@ -147,7 +149,7 @@ class LeftOpen:
             if asked.nobody:
                 self._abort(asked.one, now_ms)
 
-    def _ask_node(self, node: int, asked: Asked) -> None:
+    def _ask_node(self, node: int, asked: PendingCoordinators) -> None:
         """Asks a coordinator for open transactions of the producer; an answer after the next turn
         is ignored.
         """
@@ -162,7 +164,7 @@ class LeftOpen:
         if self._away is not None and node >= 0:
             self._away.open_of(node, asked.one.producer_id, AGAIN_MS, done)
 
-    def _abort(self, one: Left, now_ms: int) -> None:
+    def _abort(self, one: OrphanedTransaction, now_ms: int) -> None:
         if not (one.is_open and one.partition.leads):
             return
         partition, producer_id = one.partition, one.producer_id
@@ -181,7 +183,7 @@ class LeftOpen:
 
     # Who is asked ---------------------------------------------------------------------------------
 
-    def tell(self, asker: Asker, message: Message) -> None:
+    def tell(self, asker: NetprocPeer, message: Message) -> None:
         """Answers whether a coordinator here knows that transaction (KNOWS)."""
         code = self._knows(message.handle, message.a)
         asker.out.append(refusal(KNOWN, code, message.handle, message.token))

@@ -13,10 +13,10 @@ from appliance.base.disk import Disk
 from appliance.base.errors import StorageFailed
 from appliance.base.os_disk import OsDisk
 from appliance.base.reserve import ReservedDisk
-from appliance.ioproc.asker import Asker
+from appliance.ioproc.asker import NetprocPeer
 from appliance.ioproc.assembly import Assembly
 from appliance.ioproc.barrier import MessageBarrier
-from appliance.ioproc.served import Served
+from appliance.ioproc.served import ServedPartitions
 from appliance.ioproc.starting import Starting
 from appliance.ioproc.workers import Workers
 from appliance.metadata.changes import Change
@@ -28,7 +28,7 @@ from appliance.shell.denials import tell_denials
 from appliance.shell.flusher import Flusher
 from appliance.shell.links import Links
 from appliance.shell.log import ERROR, Log
-from appliance.shell.loop import LONGEST_WAIT_MS, STOP, Handler, Loop
+from appliance.shell.loop import LONGEST_WAIT_MS, STOP, FileHandler, Loop
 from appliance.shell.seat import UNBEGUN, Seat
 
 DRAIN_STAGE: Final = 2
@@ -42,9 +42,9 @@ _BUSY_MS: Final = 1
 
 
 class Stir:
-    """A job at leisure ended: the next turn does chores (`loop.Handler`)."""
+    """A job at leisure ended: the next turn does chores (`loop.FileHandler`)."""
 
-    def __init__(self, thread: Flusher, served: Served) -> None:
+    def __init__(self, thread: Flusher, served: ServedPartitions) -> None:
         self._worker = thread
         self._served = served
 
@@ -92,7 +92,7 @@ class IoProcess:
         seat.rereading.then(self._settings_changed)
         self._open = False
         self._level = False  # whether the metadata is replayed as far as it is committed
-        self._held: list[tuple[Asker, list[Message]]] = []  # until all is open and replayed
+        self._held: list[tuple[NetprocPeer, list[Message]]] = []  # until all is open and replayed
         self._without_room = 0  # log folders, as said last
         self._loading = 0  # coordinators, as said last
         self._moving = False  # something to another folder, as said last
@@ -107,7 +107,7 @@ class IoProcess:
         self._parts.housekeeping.trims.bugs = bugs
         self._parts.journals.bugs = bugs
 
-    def on_failure(self, handler: Handler, bug: Exception) -> None:
+    def on_failure(self, handler: FileHandler, bug: Exception) -> None:
         """An exception of a descriptor's handler costs what it is for: a link is hung up, and
         whoever asked by it hears that it is gone."""
         self.core.barrier.report_bug("a descriptor", bug)

@@ -25,7 +25,7 @@ from appliance.ioproc.ground import Ground
 from appliance.ioproc.housekeeping import Housekeeping
 from appliance.ioproc.partition import Partition
 from appliance.logstore import files
-from appliance.logstore.log import Log
+from appliance.logstore.log import PartitionLog
 from appliance.logstore.recovery import write_metadata
 from appliance.logstore.removal import Removal
 from appliance.logstore.segment import Segment
@@ -390,7 +390,7 @@ class Moves:
     def _open(self, partition: Partition, number: int, path: str, now_ms: int) -> None:
         """Serve the log that lies at `path` now, and no longer the old one."""
         old = partition.log
-        new = Log.open(
+        new = PartitionLog.open(
             self._disk,
             path,
             old.config,

@@ -10,7 +10,7 @@ from typing import Protocol
 from appliance.ioproc.partition import Partition
 
 
-class Observer(Protocol):
+class PartitionListener(Protocol):
     """A listener for the lifecycle of partitions."""
 
     def opened(self, partition: Partition) -> None:

@@ -19,7 +19,7 @@ from appliance.ioproc import checkpoints, folders
 from appliance.ioproc.checkpoints import Offsets
 from appliance.ioproc.left_journals import LeftJournals
 from appliance.ioproc.trash import Mark, read_mark
-from appliance.logstore.log import Log
+from appliance.logstore.log import PartitionLog
 from appliance.logstore.missing import Hole
 from appliance.logstore.recovery import read_topic_id
 from appliance.metadata.log_dirs import UNASSIGNED, LogDirs, is_assigned
@@ -31,7 +31,7 @@ class Opened(NamedTuple):
     """A log and the number of the log folder that it lies in. high_watermark: the last one that is
     known."""
 
-    log: Log
+    log: PartitionLog
     directory: int
     high_watermark: int
 
@@ -112,7 +112,9 @@ class Opener:
         if not self._disk.exists(path):
             self.lost = None if stray else self._lost(number, (topic, index))
             self._forget(number, (topic, index))
-            return Opened(Log.create(self._disk, path, topic_id, config, now_ms=now_ms), number, 0)
+            return Opened(
+                PartitionLog.create(self._disk, path, topic_id, config, now_ms=now_ms), number, 0
+            )
         mark = read_mark(self._disk, path)
         log_start, recovery_point = mark or self.known(number, (topic, index))
         visible = self._watermarks[number].get((topic, index), 0)
@@ -122,7 +124,7 @@ class Opener:
             recovery_point = max(recovery_point, row[columns.RECOVERY_POINT])
             log_start = max(log_start, row[columns.LOG_START])
             visible = max(visible, row[columns.HIGH_WATERMARK])
-        log = Log.open(
+        log = PartitionLog.open(
             self._disk,
             path,
             config,

@@ -18,13 +18,13 @@ from appliance.base.errors import (
 )
 from appliance.base.space import SpaceGuard
 from appliance.config.log_config import LogConfig
-from appliance.ioproc.asker import Asker, Nobody, refusal
+from appliance.ioproc.asker import Asker, NetprocPeer, refusal
 from appliance.ioproc.places import UNKNOWN, Places
 from appliance.ioproc.purgatory import ParkedRead
 from appliance.logstore.aborted import AbortedTransactions
-from appliance.logstore.log import Log
+from appliance.logstore.log import PartitionLog
 from appliance.replication.progress import Progress
-from appliance.replication.role import ALONE, ELSEWHERE, Role
+from appliance.replication.role import ALONE, ELSEWHERE, PartitionRole
 from appliance.ring.messages import ADDS, APPENDED, TRUSTED, Message
 from appliance.wire import markers
 from appliance.wire.batch import BatchWalk, recompress, validate
@@ -43,7 +43,7 @@ AT_ONCE: Final = 0
 VISIBLE: Final = 1
 DURABLE: Final = 2
 
-Waiting = tuple[Asker | Nobody, int, int, int, int, int]
+Waiting = tuple[Asker, int, int, int, int, int]
 """asker, token, base offset, append time (ms or -1), end offset, and when it is answered: once it
 is written, below the high watermark (acks=all), on the disk (flush.messages), or both."""
 
@@ -107,9 +107,9 @@ class Partition:
         topic: str,
         index: int,
         topic_id: bytes,
-        log: Log,
+        log: PartitionLog,
         leader_epoch: int,
-        role: Role = ALONE,
+        role: PartitionRole = ALONE,
         high_watermark: int = -1,
         now_ms: int = 0,
     ) -> None:
@@ -134,7 +134,7 @@ class Partition:
         self.aborted: AbortedTransactions | None = None
         self.staged: list[Waiting] = []
         self.waiting: deque[Waiting] = deque()
-        self.asking: deque[tuple[Asker, Message, int]] = deque()
+        self.asking: deque[tuple[NetprocPeer, Message, int]] = deque()
         self.parked: dict[int, ParkedRead] = {}
         self.start_unsaved = False
         self.on_marker: Callable[[int, bool], None] | None = None
@@ -148,7 +148,7 @@ class Partition:
     def __str__(self) -> str:
         return f"{self.topic}-{self.index}"
 
-    def begin(self, log: Log, high_watermark: int) -> None:
+    def begin(self, log: PartitionLog, high_watermark: int) -> None:
         """Serve this log from now on, visible as far as that."""
         assert log.recovery_point >= log.end_offset, "what is served from the start is on the disk"
         self.log = log
@@ -197,7 +197,7 @@ class Partition:
 
     def append(
         self,
-        asker: Asker,
+        asker: NetprocPeer,
         token: int,
         batch: memoryview,
         acks: int,
@@ -235,7 +235,7 @@ class Partition:
         self.changing = False
 
     def append_own(
-        self, asker: Asker | Nobody, token: int, batch: memoryview, now_ms: int, acks: int = -1
+        self, asker: Asker, token: int, batch: memoryview, now_ms: int, acks: int = -1
     ) -> None:
         """Stage a batch that the appliance made itself: it is right, however big. By default it
         waits for a sync as acks=all does. Raises StorageFailed."""
@@ -254,7 +254,7 @@ class Partition:
 
     def mark(
         self,
-        asker: Asker | Nobody,
+        asker: Asker,
         token: int,
         producer: tuple[int, int],
         marker: Marker,
@@ -275,13 +275,11 @@ class Partition:
         batch = markers.build(producer_id, epoch, marker, now_ms)
         self.append_own(asker, token, memoryview(batch), now_ms)
 
-    def await_end(self, asker: Asker | Nobody, token: int) -> None:
+    def await_end(self, asker: Asker, token: int) -> None:
         """Answer when everything is visible that is there."""
         self._stage(asker, token, -1, -1, -1, self.log.end_offset)
 
-    def _stage(
-        self, asker: Asker | Nobody, token: int, acks: int, base: int, time: int, end: int
-    ) -> None:
+    def _stage(self, asker: Asker, token: int, acks: int, base: int, time: int, end: int) -> None:
         waits = AT_ONCE
         if end - self.synced >= self.rules.flush_messages:
             waits = DURABLE
@@ -403,7 +401,7 @@ class Partition:
         self.waiting.clear()
         self.staged.clear()
 
-    def forget_asker(self, asker: Asker) -> None:
+    def forget_asker(self, asker: NetprocPeer) -> None:
         """A netproc died; what it asked for is appended all the same, but nobody is told."""
         if self.waiting:
             self.waiting = deque(w for w in self.waiting if w[0] is not asker)
@@ -435,7 +433,7 @@ class Partition:
         active = self.log.active_base
         self.places.forget(active, progress.high_watermark, progress.last_stable)
 
-    def lead(self, leader_epoch: int, role: Role = ALONE, now_ms: int = 0) -> None:
+    def lead(self, leader_epoch: int, role: PartitionRole = ALONE, now_ms: int = 0) -> None:
         """This node leads, in this epoch; a new one begins at the log end (KIP-101). The same again
         says who is in sync now."""
         assert role.leads
@@ -453,7 +451,7 @@ class Partition:
             self.rise()
             self.release()
 
-    def follow(self, leader_epoch: int, role: Role = ELSEWHERE) -> None:
+    def follow(self, leader_epoch: int, role: PartitionRole = ELSEWHERE) -> None:
         """Another node leads, in this epoch: who waits for what was appended here is told."""
         assert not role.leads
         self.progress.follow(leader_epoch)
@@ -462,7 +460,7 @@ class Partition:
         self.leader_epoch = leader_epoch
         self.refuse_all(NOT_LEADER_OR_FOLLOWER)
 
-    def replace(self, log: Log, directory: int, now_ms: int = 0) -> None:
+    def replace(self, log: PartitionLog, directory: int, now_ms: int = 0) -> None:
         """It lies in another log folder now, all of it synced."""
         role, visible, in_sync = self.role, self.progress.high_watermark, self.progress.in_sync
         log.producers.unverified = self.log.producers.unverified

@@ -13,7 +13,7 @@ each batch in one of many threads.
 from collections import Counter, deque
 from typing import Final
 
-from appliance.ioproc.asker import Asker
+from appliance.ioproc.asker import NetprocPeer
 from appliance.ioproc.reading import MAX_TIMESTAMP
 from appliance.ring.messages import APPEND, COORDINATE, LIST_OFFSET, Message
 from appliance.wire.batch import BatchWalk
@@ -32,7 +32,7 @@ postponed: some hundred rows."""
 
 _COSTLY: Final = frozenset({APPEND, COORDINATE, LIST_OFFSET})
 
-_Queue = deque[tuple[Asker, Message]]
+_Queue = deque[tuple[NetprocPeer, Message]]
 
 
 class Postponed:
@@ -63,7 +63,7 @@ class Postponed:
         self._counts: Counter[int] = Counter()
         self._is_resuming = False
 
-    def postpone(self, asker: Asker, message: Message) -> bool:
+    def postpone(self, asker: NetprocPeer, message: Message) -> bool:
         """Return True if this message waits for one of the next turns now."""
         if self._is_resuming:
             return False
@@ -80,7 +80,7 @@ class Postponed:
         self._counts[message.handle] += 1
         return True
 
-    def _exceeds(self, asker: Asker, message: Message, exchange: tuple[int, int]) -> bool:
+    def _exceeds(self, asker: NetprocPeer, message: Message, exchange: tuple[int, int]) -> bool:
         if message.op == COORDINATE:
             return self.payload < 0
         if OPENED[0] <= self.until:
@@ -96,7 +96,7 @@ class Postponed:
             return False
         return True
 
-    def put_back(self, asker: Asker, message: Message, walk: BatchWalk) -> None:
+    def put_back(self, asker: NetprocPeer, message: Message, walk: BatchWalk) -> None:
         """Hold an append before all others of its partition until its walk has come further."""
         handle, exchange = message.handle, (asker.index, message.token >> 32)
         queue = self._queues.get(handle)
@@ -107,7 +107,7 @@ class Postponed:
         self._counts[handle] += 1
         self.walks[asker.index, message.token] = walk
 
-    def resume(self) -> tuple[Asker, Message] | None:
+    def resume(self) -> tuple[NetprocPeer, Message] | None:
         """The next message that is due in this turn; None when the turn has had its share. Call
         `resumed` behind the last one."""
         if not self.held or self.payload < 0 or OPENED[0] - self.began >= SHARE:

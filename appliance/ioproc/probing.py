@@ -22,7 +22,7 @@ AGAIN_MS: Final = 500
 _PROBE: Final = "penstock.probe"
 
 
-class Probing:
+class FolderProbe:
     """offline: numbers of the folders that failed."""
 
     __slots__ = ("_again_ms", "_asked", "_disk", "_doubted", "_events", "_name", "_paths",

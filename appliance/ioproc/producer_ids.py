@@ -17,7 +17,7 @@ FEW: Final = 100
 """With so many left, the next block is asked for."""
 
 
-class ProducerIds:
+class ProducerIdPool:
     """ask: asks control for a block; False when it cannot be asked now."""
 
     __slots__ = ("_ask", "_asked", "_left")

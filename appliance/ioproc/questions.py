@@ -15,13 +15,13 @@ from appliance.base import errors
 from appliance.base.errors import DiskFull, PeerError, StorageFailed
 from appliance.ioproc import reading
 from appliance.ioproc.appending import Appends
-from appliance.ioproc.asker import Asker, Completion, refusal
+from appliance.ioproc.asker import Completion, NetprocPeer, refusal
 from appliance.ioproc.failing import ANSWERS, Failures
 from appliance.ioproc.partition import Partition
 from appliance.ioproc.purgatory import ParkedRead
 from appliance.ioproc.replicas import Replicas
-from appliance.ioproc.served import Served
-from appliance.ioproc.watches import Watch, rows_of, unmoved
+from appliance.ioproc.served import ServedPartitions
+from appliance.ioproc.watches import FetchWatch, rows_of, unmoved
 from appliance.ring.messages import (
     ABORTED,
     ANY_REPLICA,
@@ -57,7 +57,7 @@ Checkpoint = Callable[[Partition, Callable[[StorageFailed | None], None]], None]
 """(partition, whom to tell what became of it): begins to make its log start offset durable."""
 
 
-class Questions:
+class PartitionReads:
     """checkpoint: how a log start that DeleteRecords moved is made durable. replicas: who hears
     where other replicas fetch."""
 
@@ -65,7 +65,7 @@ class Questions:
 
     def __init__(
         self,
-        served: Served,
+        served: ServedPartitions,
         appends: Appends,
         failures: Failures,
         checkpoint: Checkpoint,
@@ -77,7 +77,7 @@ class Questions:
         self.checkpoint = checkpoint
         self.replicas = replicas
 
-    def ask(self, asker: Asker, partition: Partition | None, message: Message) -> None:
+    def ask(self, asker: NetprocPeer, partition: Partition | None, message: Message) -> None:
         """Answer it, or let it wait. partition: of its handle, None when there is none here."""
         op, _, handle, token, *_ = message
         if partition is None:
@@ -109,7 +109,7 @@ class Questions:
             asker, message, _ = asking.popleft()
             self._reply(asker, partition, message)
 
-    def _reply(self, asker: Asker, partition: Partition, message: Message) -> None:
+    def _reply(self, asker: NetprocPeer, partition: Partition, message: Message) -> None:
         op, _, handle, token, *_ = message
         try:
             answer = self._answer(asker, partition, message)
@@ -126,7 +126,9 @@ class Questions:
         if answer is not None:
             asker.out.append(answer)
 
-    def _answer(self, asker: Asker, partition: Partition, message: Message) -> Completion | None:
+    def _answer(
+        self, asker: NetprocPeer, partition: Partition, message: Message
+    ) -> Completion | None:
         op, flags, _, token, a, b, _, _, _, _, _, _, e, f, _ = message
         if op == READ:
             if flags & READ_REPLICA:
@@ -158,7 +160,7 @@ class Questions:
         return offset >= end and self._served.deserts(partition)
 
     def _answer_replica(
-        self, asker: Asker, partition: Partition, message: Message
+        self, asker: NetprocPeer, partition: Partition, message: Message
     ) -> Completion | None:
         refused = self.replicas.heard(partition, message)
         if refused is not None:
@@ -195,7 +197,7 @@ class Questions:
         return None if flags & READ_WAIT else (*answer[:_LENGTH], 0, 0)
 
     def _answer_other(
-        self, asker: Asker, partition: Partition, message: Message
+        self, asker: NetprocPeer, partition: Partition, message: Message
     ) -> Completion | None:
         op, flags, _, token, a, b, *_ = message
         if op == LIST_OFFSET:
@@ -222,7 +224,7 @@ class Questions:
 
     def _deleted(
         self,
-        asker: Asker,
+        asker: NetprocPeer,
         life: int,
         partition: Partition,
         answer: Completion,
@@ -237,7 +239,9 @@ class Questions:
                 return
             asker.out.append(answer)
 
-    def _go_with(self, asker: Asker, partition: Partition, offset: int, answer: Completion) -> None:
+    def _go_with(
+        self, asker: NetprocPeer, partition: Partition, offset: int, answer: Completion
+    ) -> None:
         """The aborted transactions of a range go before it."""
         before = partition.aborted
         transactions = reading.goes_with(partition, offset, answer)
@@ -246,7 +250,7 @@ class Questions:
         if partition.aborted is not before:  # where there are none, nobody need ask any more
             self._served.rows.changed[partition] = None
 
-    def watch(self, asker: Asker, message: Message) -> None:
+    def watch(self, asker: NetprocPeer, message: Message) -> None:
         """Somebody waits for any of many partitions; told at once when one has moved since it
         looked, or is not served here: then it asks for that one."""
         served, code = self._served, errors.NONE
@@ -257,7 +261,7 @@ class Questions:
             return
         rows = unmoved(rows_of(message.payload), served.partitions, served.rows.state)
         if rows is not None:
-            if served.watches.add(Watch(asker.index, message.token, message.flags, rows)):
+            if served.watches.add(FetchWatch(asker.index, message.token, message.flags, rows)):
                 for partition in list(served.syncing.unseen):
                     if partition.handle in rows:
                         served.syncing.want(partition)

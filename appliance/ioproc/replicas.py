@@ -19,11 +19,11 @@ from typing import Final, Protocol
 from appliance.base import errors
 from appliance.base.dataclass import dataclass
 from appliance.ioproc import reading
-from appliance.ioproc.asker import Asker, Completion, refusal
+from appliance.ioproc.asker import Completion, NetprocPeer, refusal
 from appliance.ioproc.partition import Partition
-from appliance.ioproc.served import Served
+from appliance.ioproc.served import ServedPartitions
 from appliance.replication.isr_change import IsrChange
-from appliance.replication.throttle import Throttle
+from appliance.replication.throttle import ReplicationThrottle
 from appliance.ring.messages import DELETED, FOUND, Message
 
 NEVER_MS: Final = 1 << 62
@@ -58,7 +58,7 @@ class Cluster(Protocol):
 
 
 @dataclass(slots=True)
-class Led:
+class LedPartition:
     """One partition. proposed_ms: when its ISR was proposed, in the partition epoch `of`; 0: it was
     not, or not to be waited for. joining: whom such proposals would take in, in that epoch.
     trims: DeleteRecords that wait until every replica begins there: (offset, whom to answer).
@@ -81,14 +81,16 @@ class Replicas:
         *("due_ms", "led"),
     )
 
-    def __init__(self, served: Served, cluster: Cluster, throttle: Throttle) -> None:
+    def __init__(
+        self, served: ServedPartitions, cluster: Cluster, throttle: ReplicationThrottle
+    ) -> None:
         """throttle: of what is sent to replicas that are not in sync."""
         self._served = served
         self._cluster = cluster
         self._throttle = throttle
         self._held_back: dict[Partition, None] = {}
-        self.led: dict[Partition, Led] = {}
-        self._new: dict[Partition, Led] = {}  # to be looked at, once their role is another
+        self.led: dict[Partition, LedPartition] = {}
+        self._new: dict[Partition, LedPartition] = {}  # to be looked at, once their role is another
         self._all_due_ms = NEVER_MS  # when each is to be looked at
         self.due_ms = NEVER_MS
 
@@ -109,7 +111,7 @@ class Replicas:
         if led is None:
             isr, counted = partition.role.isr, partition.progress.in_sync
             joining = tuple(one for one in counted if one not in isr)  # its log is another one now
-            led = Led(partition.role.partition_epoch, joining=joining)
+            led = LedPartition(partition.role.partition_epoch, joining=joining)
             self.led[partition] = led
         self._follow(partition, led)
         self._forget_lost(partition)
@@ -129,7 +131,7 @@ class Replicas:
             for _, told in led.trims:
                 told(errors.NOT_LEADER_OR_FOLLOWER)
 
-    def _follow(self, partition: Partition, led: Led) -> None:
+    def _follow(self, partition: Partition, led: LedPartition) -> None:
         """The metadata moved on: it says who is in sync."""
         if led.of != partition.role.partition_epoch:
             led.of, led.proposed_ms, led.joining = partition.role.partition_epoch, 0, ()
@@ -299,7 +301,7 @@ class Replicas:
         self._held_back.clear()
         return NEVER_MS
 
-    def _consider(self, partition: Partition, led: Led, now_ms: int) -> None:
+    def _consider(self, partition: Partition, led: LedPartition, now_ms: int) -> None:
         """Propose the ISR as it should be, if it is another."""
         progress, role = partition.progress, partition.role
         led.proposed_ms = 0
@@ -334,7 +336,7 @@ class Replicas:
         is_known = known >= 0 and partition.progress.followers[replica].broker_epoch in (-1, known)
         return is_known and self._cluster.holds(partition, replica)
 
-    def _count(self, partition: Partition, led: Led, now_ms: int) -> None:
+    def _count(self, partition: Partition, led: LedPartition, now_ms: int) -> None:
         """A record is visible when all those have it that may be in sync."""
         partition.wait_for(partition.role.isr + led.joining, partition.leader_epoch, now_ms)
         if partition.risen:
@@ -377,7 +379,7 @@ class Replicas:
         ]
         return min([partition.log.log_start_offset, *starts])
 
-    def await_trim(self, asker: Asker, partition: Partition, answer: Completion) -> bool:
+    def await_trim(self, asker: NetprocPeer, partition: Partition, answer: Completion) -> bool:
         """DeleteRecords moved the log start here, to answer `a`: whether the answer waits until all
         replicas that live have followed. It goes to `asker` then, with the low watermark."""
         led, target = self.led.get(partition), answer[4]
@@ -386,7 +388,7 @@ class Replicas:
         led.trims.append((target, partial(self._trimmed, asker, asker.life, partition, answer)))
         return True
 
-    def _trim(self, partition: Partition, led: Led) -> None:
+    def _trim(self, partition: Partition, led: LedPartition) -> None:
         if led.trims:
             low, waiting, led.trims = self.low_watermark(partition), led.trims, []
             for target, told in waiting:
@@ -396,7 +398,7 @@ class Replicas:
                     led.trims.append((target, told))
 
     def _trimmed(
-        self, asker: Asker, life: int, partition: Partition, answer: Completion, code: int
+        self, asker: NetprocPeer, life: int, partition: Partition, answer: Completion, code: int
     ) -> None:
         if asker.life == life:
             op, flags, handle, token, *_ = answer

@@ -14,7 +14,7 @@ from typing import Final
 from appliance.base.disk import Disk
 from appliance.base.errors import StorageFailed
 from appliance.ioproc.ground import Ground
-from appliance.ioproc.trash import Key, Trash
+from appliance.ioproc.trash import DeletedFolders, Key
 from appliance.shell.flusher import Threads
 from appliance.shell.log import ERROR
 
@@ -38,7 +38,7 @@ class Returner:
 class Returning:
     """threads: a single one, for nothing else."""
 
-    def __init__(self, ground: Ground, trash: Trash, threads: Threads) -> None:
+    def __init__(self, ground: Ground, trash: DeletedFolders, threads: Threads) -> None:
         self._disk, self._dirs, self._core, self._events = ground
         self._trash = trash
         self._threads = threads

@@ -15,7 +15,7 @@ from typing import Final
 from appliance.ioproc.core import Core
 from appliance.metadata.follower import Follower
 from appliance.metadata.parts import PartitionImage
-from appliance.replication.role import Role, role_of
+from appliance.replication.role import PartitionRole, role_of
 
 ROLES_NS: Final = 4_000_000
 """Of one turn at most."""
@@ -24,7 +24,7 @@ Key = tuple[bytes, int]
 """(topic id, partition)"""
 
 
-class Roles:
+class PartitionRoles:
     """waiting: the partitions whose role may be another than they know. spent_ns: on roles, since
     somebody looked."""
 
@@ -48,7 +48,7 @@ class Roles:
         self.waiting: dict[Key, None] = {}
         self.spent_ns = 0
 
-    def of(self, partition: PartitionImage) -> Role:
+    def of(self, partition: PartitionImage) -> PartitionRole:
         """The role of this node. It leads nothing of which others have replicas before this life of
         it is registered."""
         role = role_of(partition, self._node_id)

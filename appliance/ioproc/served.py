@@ -10,7 +10,7 @@ from typing import Final
 
 from appliance.base import errors
 from appliance.base.space import SpaceGuard
-from appliance.ioproc.asker import Asker
+from appliance.ioproc.asker import NetprocPeer
 from appliance.ioproc.partition import Partition
 from appliance.ioproc.purgatory import Purgatory
 from appliance.ioproc.rows import Rows
@@ -20,7 +20,7 @@ PARKED_READS: Final = 1 << 16
 """How many reads one netproc may have parked; each takes 300 bytes."""
 
 
-class Served:
+class ServedPartitions:
     """partitions: by row. askers: by index of the netproc. siblings: the I/O processes whose
     coordinators end transactions here, this one among them, by index. spaces: by number of the log
     folder. starved: rows of followers that found no room. damaged: row → topic id and partition, of
@@ -54,8 +54,8 @@ class Served:
         self.refused: dict[int, None] = {}
         self.starved: dict[int, None] = {}
         self.damaged: dict[int, tuple[bytes, int]] = {}
-        self.askers: dict[int, Asker] = {}
-        self.siblings: dict[int, Asker] = {}
+        self.askers: dict[int, NetprocPeer] = {}
+        self.siblings: dict[int, NetprocPeer] = {}
         self.purgatory = Purgatory(PARKED_READS)
         self.watches = syncing.watches = rows.watches
         self.stirred = True

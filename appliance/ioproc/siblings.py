@@ -8,7 +8,7 @@ Called by the shell.
 from collections.abc import Callable, Mapping
 from mmap import mmap
 
-from appliance.ioproc.asker import Asker
+from appliance.ioproc.asker import NetprocPeer
 from appliance.ioproc.coordinating.endings import Endings
 from appliance.ring.messages import Message
 from appliance.ring.ring import RingReader, RingWriter, ring_bytes
@@ -40,9 +40,9 @@ class Siblings:
         self,
         me: int,
         own: Loopback,
-        askers: Mapping[int, Asker],
+        askers: Mapping[int, NetprocPeer],
         endings: Endings,
-        handle: Callable[[Asker, list[Message], int], None],
+        handle: Callable[[NetprocPeer, list[Message], int], None],
     ) -> None:
         self._me = me
         self._own = own

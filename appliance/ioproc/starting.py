@@ -8,7 +8,7 @@ peers. Invariant: nothing is asked of the core before everything is open (`main.
 from typing import Final
 
 from appliance.base.clock import OsClock
-from appliance.ioproc.following import Following
+from appliance.ioproc.following import CoordinatorFollowing
 from appliance.ioproc.home import Home
 from appliance.shell.flusher import Flusher
 from appliance.shell.log import INFO, Log
@@ -23,7 +23,12 @@ class Starting:
                  "begun")  # fmt: skip
 
     def __init__(
-        self, home: Home, following: Following, thread: Flusher, events: Log, clock: OsClock
+        self,
+        home: Home,
+        following: CoordinatorFollowing,
+        thread: Flusher,
+        events: Log,
+        clock: OsClock,
     ) -> None:
         self._home = home
         self._following = following

@@ -15,7 +15,7 @@ from appliance.metadata.changes import Change, ConfigChanged, PartitionChanged, 
 from appliance.metadata.effective import broker_config
 from appliance.metadata.image import TOPIC, MetadataImage
 from appliance.metadata.parts import PartitionImage
-from appliance.replication.throttle import Key, Throttle
+from appliance.replication.throttle import Key, ReplicationThrottle
 
 UNLIMITED: Final = (1 << 63) - 1
 _ALL: Final = "*"
@@ -28,13 +28,13 @@ Late = Callable[[PartitionImage], int]
 """How many replicas are not in sync that this node sends to, or fetches."""
 
 
-class Throttling:
+class ReplicationThrottling:
     """leader: of what is sent to followers. follower: of what is fetched from leaders."""
 
     def __init__(self, config: BrokerConfig, me: int, ioprocs: int) -> None:
         """me: the number of this I/O process."""
-        self.leader = Throttle()
-        self.follower = Throttle()
+        self.leader = ReplicationThrottle()
+        self.follower = ReplicationThrottle()
         self._config = config
         self._node_id = config.int("node.id")
         self._me = me
@@ -60,7 +60,12 @@ class Throttling:
         self._limited = limited
 
     def _set(
-        self, image: MetadataImage, config: BrokerConfig, side: Throttle, name: str, late: Late
+        self,
+        image: MetadataImage,
+        config: BrokerConfig,
+        side: ReplicationThrottle,
+        name: str,
+        late: Late,
     ) -> bool:
         rate = config.int(f"{name}.replication.throttled.rate")
         every = mine = 0

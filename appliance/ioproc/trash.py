@@ -62,7 +62,7 @@ def write_mark(disk: Disk, folder: str, mark: Mark) -> None:
         write_file(disk, f"{folder}/{MARK}", b"0\n%d %d\n" % mark)
 
 
-class Trash:
+class DeletedFolders:
     """The deleted topics' folders of this ioproc. dirs: the log folders that are online, the first
     one with the list. gone: name and id of topics that can never come back, for the caller to take.
     """

@@ -25,7 +25,7 @@ _VERSION: Final = 0xFFFF_FFFF
 
 
 @dataclass(slots=True, eq=False)
-class Watch:
+class FetchWatch:
     """The watch of one netproc and token. kinds: events to report, as WATCH has it. rows:
     handles.
     """
@@ -65,11 +65,11 @@ class Watches:
 
     def __init__(self) -> None:
         self.waits = False
-        self._by_request: dict[int, list[Watch]] = {}
+        self._by_request: dict[int, list[FetchWatch]] = {}
         self._rows: dict[int, list[int]] = {}  # by peer: how many each of its watches names
         self._moved: dict[int, int] = {}  # by handle, in this turn: kinds
 
-    def add(self, watch: Watch) -> bool:
+    def add(self, watch: FetchWatch) -> bool:
         """Keep it until it is taken; False when its peer has so many that it must not."""
         rows = self._rows.setdefault(watch.peer, [])
         if len(rows) >= MOST or sum(rows) + len(watch.rows) > MOST_ROWS:
@@ -83,9 +83,9 @@ class Watches:
         """This row says something else now."""
         self._moved[handle] = self._moved.get(handle, 0) | kinds
 
-    def take(self) -> list[Watch]:
+    def take(self) -> list[FetchWatch]:
         """Those for whom there is news since this was asked last: they are over."""
-        moved, told = self._moved, list[Watch]()
+        moved, told = self._moved, list[FetchWatch]()
         for watch in self._all() if moved else ():
             for handle in moved.keys() & watch.rows:
                 if moved[handle] & watch.kinds:
@@ -119,11 +119,11 @@ class Watches:
     def __len__(self) -> int:
         return sum(map(len, self._by_request.values()))
 
-    def _forget(self, watch: Watch) -> None:
+    def _forget(self, watch: FetchWatch) -> None:
         self._rows[watch.peer].remove(len(watch.rows))
         self.waits = bool(self._by_request)
         if not self.waits:
             self._moved.clear()
 
-    def _all(self) -> list[Watch]:
+    def _all(self) -> list[FetchWatch]:
         return list(chain.from_iterable(self._by_request.values()))

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from appliance.ioproc.partition import Partition
-from appliance.ioproc.served import Served
+from appliance.ioproc.served import ServedPartitions
 from appliance.metadata.image import MetadataImage
 from appliance.metadata.log_dirs import LOST, directory_of, is_assigned
 from appliance.metadata.parts import PartitionImage
@@ -40,7 +40,7 @@ class Whereabouts:
     )  # fmt: skip
 
     def __init__(
-        self, node_id: int, served: Served, image: Callable[[], MetadataImage], tell: Tell
+        self, node_id: int, served: ServedPartitions, image: Callable[[], MetadataImage], tell: Tell
     ) -> None:
         self._node_id = node_id
         self._served = served

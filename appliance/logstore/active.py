@@ -181,8 +181,8 @@ class ActiveSegment(Segment):
         header: as it was sent. epoch: the leader's. With LogAppendTime the batch gets `now_ms` as
         its time. given: the offset that a leader gave it, which has stamped it too; it stays as it
         is. Returns the base offset; FULL when another segment must take it, NEW_EPOCH when where
-        this leader epoch begins is not noted yet: `Log.stage` does either, and goes on. Raises
-        StorageFailed.
+        this leader epoch begins is not noted yet: `PartitionLog.stage` does either, and goes on.
+        Raises StorageFailed.
         """
         if self.failure is not None:
             raise self.failure
@@ -342,7 +342,7 @@ class ActiveSegment(Segment):
 
     def forget_staged(self) -> None:
         """Discards what is staged: the end, the tail and the indexes return to what is written.
-        Timestamps, producers and epochs do not: see `Log.take_back`.
+        Timestamps, producers and epochs do not: see `PartitionLog.take_back`.
         """
         self._views.clear()
         self._aborted.clear()
@@ -390,8 +390,8 @@ class ActiveSegment(Segment):
     # Find -----------------------------------------------------------------------------------------
 
     def locate(self, offset: int, max_bytes: int, limit_offset: int) -> FileRange | None:
-        """Where the batches from the one with `offset` on lie, as `Log.locate` says; None when that
-        is not one of the newest, a length of 0 or less when `limit_offset` lies in it."""
+        """Where the batches from the one with `offset` on lie, as `PartitionLog.locate` says; None
+        when that is not one of the newest, a length of 0 or less when `limit_offset` lies in it."""
         if offset < self._tail_start:
             return None
         ends, positions = self._tail_ends, self._tail_positions

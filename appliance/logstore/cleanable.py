@@ -10,7 +10,7 @@ from typing import NamedTuple
 from appliance.config.log_config import NEVER
 from appliance.logstore import lookup
 from appliance.logstore.compaction import Work
-from appliance.logstore.log import Log
+from appliance.logstore.log import PartitionLog
 from appliance.logstore.segment import Segment
 
 
@@ -32,7 +32,7 @@ class Cleanable(NamedTuple):
         return self.dirty / max(self.clean + self.dirty, 1)
 
 
-def look(log: Log, cleaned_to: int, stable: int, now_ms: int) -> Cleanable:
+def look(log: PartitionLog, cleaned_to: int, stable: int, now_ms: int) -> Cleanable:
     """Measures the dirty part of a log. cleaned_to: end offset of the last cleaning. stable: the
     last stable offset or the high watermark. Raises StorageFailed.
     """
@@ -60,7 +60,9 @@ def look(log: Log, cleaned_to: int, stable: int, now_ms: int) -> Cleanable:
     return Cleanable(segments, first_dirty, upper, clean, dirty, late_ms)
 
 
-def work(log: Log, found: Cleanable, now_ms: int, memory: int, load: float, chunk: int) -> Work:
+def work(
+    log: PartitionLog, found: Cleanable, now_ms: int, memory: int, load: float, chunk: int
+) -> Work:
     """A cleaning of all of it. memory: bytes for keys. load: how full they may get, 0 to 1. chunk:
     bytes per read."""
     config = log.config
@@ -85,7 +87,7 @@ def work(log: Log, found: Cleanable, now_ms: int, memory: int, load: float, chun
     )
 
 
-def _too_young(log: Log, segment: Segment, now_ms: int) -> bool:
+def _too_young(log: PartitionLog, segment: Segment, now_ms: int) -> bool:
     lag = log.config.min_compaction_lag_ms
     if lag <= 0:
         return False
@@ -95,7 +97,7 @@ def _too_young(log: Log, segment: Segment, now_ms: int) -> bool:
     return newest > now_ms - lag
 
 
-def _late_ms(log: Log, segment: Segment, now_ms: int) -> int:
+def _late_ms(log: PartitionLog, segment: Segment, now_ms: int) -> int:
     lag = log.config.max_compaction_lag_ms
     if lag >= NEVER:
         return 0

@@ -4,19 +4,19 @@ It needs no job that another thread could carry out beside the log (`flush.py`).
 process, when one producer waits and nothing else is to be done.
 """
 
-from appliance.logstore.log import SNAPSHOT_BATCHES, Log
+from appliance.logstore.log import SNAPSHOT_BATCHES, PartitionLog
 
 
-def is_all(log: Log) -> bool:
+def is_all(log: PartitionLog) -> bool:
     """True if only the end of the active segment needs a sync now."""
     unsynced, active = log.unsynced, log.active
     more = unsynced.rolled or unsynced.folders or unsynced.derived or log.epochs.changed
     return not more and active.unsaved < SNAPSHOT_BATCHES and active.failure is None
 
 
-def sync(log: Log) -> None:
+def sync(log: PartitionLog) -> None:
     """Sync it; the recovery point is the log's end then. Raises StorageFailed, final for the log:
-    pass it to `Log.fail`."""
+    pass it to `PartitionLog.fail`."""
     unsynced, active = log.unsynced, log.active
     assert unsynced.job is None, "a sync is under way"
     assert active.file is not None

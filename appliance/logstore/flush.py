@@ -42,7 +42,8 @@ class FlushJob:
         self.stale: tuple[str, ...] = ()
 
     def run(self) -> None:
-        """Do it; on any thread. Raises StorageFailed, final for the log: pass it to `Log.fail`."""
+        """Do it; on any thread. Raises StorageFailed, final for the log: pass it to
+        `PartitionLog.fail`."""
         for file in self.files:
             file.sync()
         for path in self.paths:

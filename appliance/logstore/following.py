@@ -1,7 +1,7 @@
 """Validates a leader's fetch response before a follower appends it.
 
 Invariant: what comes out are whole batches of format 2 whose CRC32C is right, in the order of their
-offsets and leader epochs, behind the end of the log. Called by `Log.follow`.
+offsets and leader epochs, behind the end of the log. Called by `PartitionLog.follow`.
 """
 
 from appliance.base.crc import crc32c

@@ -61,7 +61,7 @@ class End(NamedTuple):
     length: int
 
 
-class Group:
+class JournalWrite:
     """One write of the journal, to be run on any thread."""
 
     __slots__ = ("_journal", "_position", "_sequence", "ends")
@@ -116,7 +116,7 @@ class Journal:
         self.half = 0
         self._at = PAGE
         self._halves: tuple[dict[Any, int], dict[Any, int]] = ({}, {})
-        self._under_way: Group | None = None
+        self._under_way: JournalWrite | None = None
 
     @classmethod
     def create(cls, disk: Disk, path: str, nonce: bytes, size: int) -> "Journal":
@@ -139,7 +139,7 @@ class Journal:
             raise
         return cls(file, nonce, size)
 
-    def begin(self, ends: Sequence[End]) -> Group | None:
+    def begin(self, ends: Sequence[End]) -> JournalWrite | None:
         """A group of these, to be run, and then `ended`; None: there is no room for it. One at a
         time."""
         assert self._under_way is None and ends
@@ -159,14 +159,14 @@ class Journal:
             assert one.offset < one.end and 0 < one.length <= MOST_OF_ONE
             held[one.key] = one.end
         self._sequence += 1
-        group = self._under_way = Group(self, ends, self._at, self._sequence)
+        group = self._under_way = JournalWrite(self, ends, self._at, self._sequence)
         self._at += size
         return group
 
     def _limit(self) -> int:
         return self._size if self.half else self._size // 2
 
-    def ended(self, group: Group, *, failed: bool) -> None:
+    def ended(self, group: JournalWrite, *, failed: bool) -> None:
         """The group has run, or failed: then this journal takes no more."""
         assert group is self._under_way
         self._under_way = None

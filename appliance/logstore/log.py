@@ -21,12 +21,12 @@ from appliance.logstore.active import FULL, ActiveSegment, FileRange
 from appliance.logstore.epochs import LeaderEpochs
 from appliance.logstore.flush import FlushJob
 from appliance.logstore.journal import NOTHING, Continuation
-from appliance.logstore.producer_snapshot import Snapshots, encode_snapshot
+from appliance.logstore.producer_snapshot import ProducerSnapshots, encode_snapshot
 from appliance.logstore.producer_state import ProducerStates
-from appliance.logstore.recovery import Cut, Start
+from appliance.logstore.recovery import RecoveryCut, Start
 from appliance.logstore.removal import Removal
 from appliance.logstore.segment import Segment
-from appliance.logstore.segments import Segments
+from appliance.logstore.segments import LogSegments
 from appliance.wire.batch_header import BatchHeader
 
 SNAPSHOT_BATCHES: Final = 20_000
@@ -34,7 +34,7 @@ SNAPSHOT_BATCHES: Final = 20_000
 """
 
 
-class Log:
+class PartitionLog:
     """active: the segment that takes batches. order: all of them. layout: moves when full segments
     are written anew and when the log goes back: positions hold for one layout. cleaning: the full
     ones are being compacted, so none is dropped. cut: what the opening took off the end, or None.
@@ -59,21 +59,21 @@ class Log:
     )
 
     def __init__(self, disk: Disk, path: str, config: LogConfig, start: Start) -> None:
-        """Use `Log.create` or `Log.open`. Raises StorageFailed."""
+        """Use `PartitionLog.create` or `PartitionLog.open`. Raises StorageFailed."""
         self._disk = disk
         self.path = path
         self.config = config
         self.log_start_offset = start.log_start_offset
         self.recovery_point = start.recovery_point
-        self.snapshots: Snapshots = start.snapshots
+        self.snapshots: ProducerSnapshots = start.snapshots
         self.producers: ProducerStates = start.producers
         self.epochs: LeaderEpochs = start.epochs
-        self.cut: Cut | None = start.cut
+        self.cut: RecoveryCut | None = start.cut
         self.layout = 0
         self.cleaning = False
         self.saved_end = start.end_offset if start.saved else -1
         self.unsynced = start.unsynced
-        self.order = Segments(disk, path, start.segments, config.index_interval_bytes)
+        self.order = LogSegments(disk, path, start.segments, config.index_interval_bytes)
         self.active = self.activated(start.segments[-1], start.end_offset)
         self.active.epoch = start.epochs.latest
         self.active.resume(start.tail, start.since_index, start.first_timestamp, start.now_ms)
@@ -89,7 +89,7 @@ class Log:
         *,
         now_ms: int,
         start_offset: int = 0,
-    ) -> "Log":
+    ) -> "PartitionLog":
         """A new log in the folder `path`, which is made.
 
         What a creation that was cut short left there is removed. The first flush makes the new one
@@ -111,7 +111,7 @@ class Log:
         machine_lived: bool,
         now_ms: int,
         continuation: Continuation = NOTHING,
-    ) -> "Log":
+    ) -> "PartitionLog":
         """The log in the folder `path` as it was left.
 
         recovery_point: below it everything was synced. clean: the last shutdown was orderly,
@@ -123,7 +123,7 @@ class Log:
         Raises StorageFailed when a file refuses, and when something that must be there is missing
         or damaged: then nothing was changed.
         """
-        known = recovery.Known(recovery_point, log_start_offset, clean, machine_lived, now_ms)
+        known = recovery.LogHints(recovery_point, log_start_offset, clean, machine_lived, now_ms)
         start = recovery.recover(disk, path, config, known, continuation)
         try:
             log = cls(disk, path, config, start)

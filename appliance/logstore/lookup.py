@@ -1,7 +1,8 @@
 """Finding batches and records that are not at hand: through the indexes of a segment, then by
 reading headers.
 
-Called by `Log.locate` behind the dense tail, for timestamps, for truncations, and by nobody else.
+Called by `PartitionLog.locate` behind the dense tail, for timestamps, for truncations, and by
+nobody else.
 """
 
 from typing import Final
@@ -9,7 +10,7 @@ from typing import Final
 from appliance.logstore.active import ActiveSegment, FileRange
 from appliance.logstore.scan import Found, HeaderFields
 from appliance.logstore.segment import UNKNOWN, Segment
-from appliance.logstore.segments import Segments
+from appliance.logstore.segments import LogSegments
 from appliance.wire import compression
 from appliance.wire.batch_header import (
     HEADER,
@@ -27,7 +28,7 @@ _READ: Final = 16 << 10
 """Bytes per read behind an index entry: with the default interval one read finds the batch."""
 
 
-def find(segments: Segments, segment: Segment, offset: int) -> Found | None:
+def find(segments: LogSegments, segment: Segment, offset: int) -> Found | None:
     """The first batch of a segment that ends at or behind `offset`. Raises StorageFailed."""
     position, _, _ = _seek(segments, segment, offset)
     if position < 0:
@@ -39,7 +40,7 @@ def find(segments: Segments, segment: Segment, offset: int) -> Found | None:
     return position, HEADER.unpack(data)
 
 
-def _seek(segments: Segments, segment: Segment, offset: int) -> Batch:
+def _seek(segments: LogSegments, segment: Segment, offset: int) -> Batch:
     """The same without the header; position -1: none does."""
     segments.wake(segment)
     assert segment.index is not None and segment.file is not None
@@ -50,7 +51,7 @@ def _seek(segments: Segments, segment: Segment, offset: int) -> Batch:
         raise segment.corrupt(problem.position, problem.text) from None
 
 
-def _position(segments: Segments, segment: Segment, relative: int) -> int:
+def _position(segments: LogSegments, segment: Segment, relative: int) -> int:
     """Where to start looking; an index that names no batch there is built again."""
     index = segment.index
     assert index is not None
@@ -67,9 +68,9 @@ def _position(segments: Segments, segment: Segment, relative: int) -> int:
 
 
 def locate(
-    segments: Segments, active: ActiveSegment, offset: int, max_bytes: int, limit_offset: int
+    segments: LogSegments, active: ActiveSegment, offset: int, max_bytes: int, limit_offset: int
 ) -> FileRange | None:
-    """Implements `Log.locate` for offsets that are not in the dense tail and lie below
+    """Implements `PartitionLog.locate` for offsets that are not in the dense tail and lie below
     `limit_offset`.
     """
     every = segments.all
@@ -105,7 +106,7 @@ def locate(
 # Timestamps ---------------------------------------------------------------------------------------
 
 
-def newest_of(segments: Segments, segment: Segment) -> int:
+def newest_of(segments: LogSegments, segment: Segment) -> int:
     """The newest timestamp in a segment, -1 when its records have none."""
     if segment.newest == UNKNOWN:
         segments.wake(segment)
@@ -118,10 +119,10 @@ def newest_of(segments: Segments, segment: Segment) -> int:
 
 
 def offset_for_timestamp(
-    segments: Segments, timestamp: int, limit_offset: int, log_start: int
+    segments: LogSegments, timestamp: int, limit_offset: int, log_start: int
 ) -> tuple[int, int, int] | None:
-    """Implements `Log.offset_for_timestamp`: Kafka's search, segment by segment, then batch, then
-    record.
+    """Implements `PartitionLog.offset_for_timestamp`: Kafka's search, segment by segment, then
+    batch, then record.
     """
     for segment in segments.all:
         if newest_of(segments, segment) < timestamp:
@@ -167,14 +168,14 @@ def _record(
 
 
 def max_timestamp(
-    segments: Segments, limit_offset: int, log_start: int
+    segments: LogSegments, limit_offset: int, log_start: int
 ) -> tuple[int, int, int] | None:
-    """Implements `Log.max_timestamp`."""
+    """Implements `PartitionLog.max_timestamp`."""
     newest = max(newest_of(segments, segment) for segment in segments.all)
     return offset_for_timestamp(segments, newest, limit_offset, log_start)
 
 
-def first_timestamp(segments: Segments, segment: Segment) -> int:
+def first_timestamp(segments: LogSegments, segment: Segment) -> int:
     """The newest timestamp of the first batch of a full segment, -1 when there is none."""
     if segment.size < HEADER_SIZE:
         return -1

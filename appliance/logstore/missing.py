@@ -11,7 +11,7 @@ from typing import Final
 
 from appliance.base.disk import Disk, File
 from appliance.logstore.indexes import OFFSET_ENTRY
-from appliance.logstore.log import Log
+from appliance.logstore.log import PartitionLog
 from appliance.logstore.scan import Scan
 from appliance.logstore.segment import Segment
 from appliance.wire.batch_header import HEADER, HEADER_SIZE, MAGIC
@@ -26,7 +26,7 @@ Hole = tuple[int, int]
 """First and last of the offsets."""
 
 
-def offsets(log: Log) -> list[Hole]:
+def offsets(log: PartitionLog) -> list[Hole]:
     """The holes between the segments of an opened log, from its log start on; none of a compacted
     one, which has them by nature. Raises StorageFailed when a file refuses."""
     if log.config.compact:

@@ -1,6 +1,6 @@
-"""The parts of a log, for helpers that `Log` calls with itself.
+"""The parts of a log, for helpers that `PartitionLog` calls with itself.
 
-`Log` is the one implementation. See there for what each part means.
+`PartitionLog` is the one implementation. See there for what each part means.
 """
 
 from typing import Protocol
@@ -10,22 +10,22 @@ from appliance.config.log_config import LogConfig
 from appliance.logstore.active import ActiveSegment
 from appliance.logstore.epochs import LeaderEpochs
 from appliance.logstore.flush import Unsynced
-from appliance.logstore.producer_snapshot import Snapshots
+from appliance.logstore.producer_snapshot import ProducerSnapshots
 from appliance.logstore.producer_state import ProducerStates
 from appliance.logstore.segment import Segment
-from appliance.logstore.segments import Segments
+from appliance.logstore.segments import LogSegments
 
 
-class Parts(Protocol):
+class LogParts(Protocol):
     """The parts of a log that may be changed, and what must be done through it."""
 
     path: str
     config: LogConfig
-    order: Segments
+    order: LogSegments
     active: ActiveSegment
     epochs: LeaderEpochs
     producers: ProducerStates
-    snapshots: Snapshots
+    snapshots: ProducerSnapshots
     unsynced: Unsynced
     log_start_offset: int
     recovery_point: int

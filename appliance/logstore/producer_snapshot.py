@@ -62,7 +62,7 @@ def decode_snapshot(data: bytes, now_ms: int) -> ProducerStates | None:
     return states
 
 
-class Snapshots:
+class ProducerSnapshots:
     """The snapshot files of one log; the two newest are kept."""
 
     __slots__ = ("_disk", "_folder", "offsets")

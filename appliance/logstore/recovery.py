@@ -4,7 +4,8 @@ Invariant of an opened log: every batch in it is whole, nothing below the recove
 dropped, and what lies above it was held against the medium (`renewal`), because the one before may
 have seen a sync fail. An invalid batch above the recovery point is a torn tail: the log ends before
 it. One below it is corruption: nothing is changed and StorageFailed says where; the caller fences
-the partition. What is found is a `Start`. Called by `Log.create` and `Log.open` only.
+the partition. What is found is a `Start`. Called by `PartitionLog.create` and `PartitionLog.open`
+only.
 """
 
 import errno
@@ -25,7 +26,7 @@ from appliance.logstore.epochs import LeaderEpochs
 from appliance.logstore.flush import Unsynced
 from appliance.logstore.indexes import INDEX_WRITE
 from appliance.logstore.journal import Continuation
-from appliance.logstore.producer_snapshot import Snapshots
+from appliance.logstore.producer_snapshot import ProducerSnapshots
 from appliance.logstore.producer_state import ProducerStates
 from appliance.logstore.renewal import changed, renew, restore
 from appliance.logstore.replay import Replay, producers_at
@@ -37,7 +38,7 @@ from appliance.wire.batch_header import HEADER, HEADER_SIZE
 _ANY: Final = 1 << 63
 
 
-class Cut(NamedTuple):
+class RecoveryCut(NamedTuple):
     """The end of a log that recovery removed. offset: log end since then. segments: base offsets of
     those removed whole, oldest first. size: bytes in all. why: the fault found there.
     """
@@ -63,7 +64,7 @@ class Start:
     end_offset: int
     log_start_offset: int
     recovery_point: int
-    snapshots: Snapshots
+    snapshots: ProducerSnapshots
     unsynced: Unsynced
     producers: ProducerStates = field(default_factory=ProducerStates)
     epochs: LeaderEpochs = field(default_factory=LeaderEpochs)
@@ -72,7 +73,7 @@ class Start:
     first_timestamp: int = NO_TIMESTAMP
     now_ms: int = 0
     saved: bool = False
-    cut: Cut | None = None
+    cut: RecoveryCut | None = None
 
 
 def create(disk: Disk, path: str, topic_id: bytes, start_offset: int) -> Start:
@@ -81,13 +82,13 @@ def create(disk: Disk, path: str, topic_id: bytes, start_offset: int) -> Start:
         _clear_leftovers(disk, path)
     else:
         disk.mkdir(path)
-    start = _empty(disk, path, start_offset, Snapshots(disk, path))
+    start = _empty(disk, path, start_offset, ProducerSnapshots(disk, path))
     # Durable with the first records: without any the folder can be made again from nothing.
     start.unsynced.derived_changed(write_metadata(disk, path, topic_id, sync=False))
     return start
 
 
-def _empty(disk: Disk, path: str, offset: int, snapshots: Snapshots) -> Start:
+def _empty(disk: Disk, path: str, offset: int, snapshots: ProducerSnapshots) -> Start:
     """A log without records that begins at `offset`."""
     segment = Segment(path, offset, 0)
     segment.create(disk)
@@ -137,8 +138,8 @@ def read_topic_id(disk: Disk, path: str) -> bytes | None:
     return topic_id if len(topic_id) == 16 else None
 
 
-class Known(NamedTuple):
-    """The caller's knowledge of a log before it is opened. See `Log.open`."""
+class LogHints(NamedTuple):
+    """The caller's knowledge of a log before it is opened. See `PartitionLog.open`."""
 
     recovery_point: int
     log_start_offset: int
@@ -148,9 +149,9 @@ class Known(NamedTuple):
 
 
 def recover(
-    disk: Disk, path: str, config: LogConfig, known: Known, continuation: Continuation
+    disk: Disk, path: str, config: LogConfig, known: LogHints, continuation: Continuation
 ) -> Start:
-    """Find the end, repair what may be repaired. See `Log.open`. Raises StorageFailed."""
+    """Find the end, repair what may be repaired. See `PartitionLog.open`. Raises StorageFailed."""
     found = Recovery(disk, path, config, known, continuation)
     try:
         return found.run()
@@ -164,7 +165,12 @@ class Recovery:
     """One opening of one log."""
 
     def __init__(
-        self, disk: Disk, path: str, config: LogConfig, known: Known, continuation: Continuation
+        self,
+        disk: Disk,
+        path: str,
+        config: LogConfig,
+        known: LogHints,
+        continuation: Continuation,
     ) -> None:
         self.disk = disk
         self.path = path
@@ -177,7 +183,7 @@ class Recovery:
         self.continuation = continuation
         self.segments: list[Segment] = []
         self.bases: list[int] = []
-        self.snapshots = Snapshots(disk, path)
+        self.snapshots = ProducerSnapshots(disk, path)
         self.producers = ProducerStates()
         self.unsynced = Unsynced()
         self.doubtful: list[
@@ -187,7 +193,7 @@ class Recovery:
         self.since_index = 0
         self.epochs = LeaderEpochs()
         self.epochs_as_read = b""
-        self.cut: Cut | None = None
+        self.cut: RecoveryCut | None = None
 
     def run(self) -> Start:
         """Find the end, repair what may be repaired. Raises StorageFailed."""
@@ -384,7 +390,7 @@ class Recovery:
             raise self._corrupt(end, problem)
         dropped = self.segments[number:]
         size = segment.size - position + sum(one.size for one in dropped)
-        self.cut = Cut(end, tuple(one.base for one in dropped), size, problem)
+        self.cut = RecoveryCut(end, tuple(one.base for one in dropped), size, problem)
         truncation.drop(self.disk, self.path, dropped)
         del self.segments[number:]
         if position < segment.size:

@@ -14,9 +14,9 @@ from appliance.base.disk import Disk
 from appliance.base.errors import DiskFull
 from appliance.config.log_config import NEVER
 from appliance.logstore import files, lookup
-from appliance.logstore.parts import Parts
+from appliance.logstore.parts import LogParts
 from appliance.logstore.segment import Segment
-from appliance.logstore.segments import Segments
+from appliance.logstore.segments import LogSegments
 
 
 class Removal(NamedTuple):
@@ -38,7 +38,7 @@ class Removal(NamedTuple):
             disk.rmdir(self.folder)
 
 
-def retain(log: Parts, now_ms: int, high_watermark: int) -> list[Removal]:
+def retain(log: LogParts, now_ms: int, high_watermark: int) -> list[Removal]:
     """Drop whole segments by Kafka's rules and move the log start; what to remove later.
 
     A log without the cleanup policy "delete" loses only what lies below its log start. When even
@@ -68,14 +68,14 @@ def retain(log: Parts, now_ms: int, high_watermark: int) -> list[Removal]:
     return [Removal(due_ms, rename_away(segments.disk, segment)) for segment in dropped]
 
 
-def _waits_too_long(log: Parts, now_ms: int) -> bool:
+def _waits_too_long(log: LogParts, now_ms: int) -> bool:
     config, active = log.config, log.active
     if not config.compact or config.max_compaction_lag_ms >= NEVER or not active.size:
         return False
     return now_ms - active.begun_ms > config.max_compaction_lag_ms
 
 
-def _expired(log: Parts, now_ms: int) -> Iterator[Segment]:
+def _expired(log: LogParts, now_ms: int) -> Iterator[Segment]:
     """The oldest segments that nothing keeps."""
     segments, config = log.order, log.config
     every = segments.all
@@ -95,7 +95,7 @@ def _expired(log: Parts, now_ms: int) -> Iterator[Segment]:
         yield segment
 
 
-def _too_old(segments: Segments, segment: Segment, retention_ms: int, now_ms: int) -> bool:
+def _too_old(segments: LogSegments, segment: Segment, retention_ms: int, now_ms: int) -> bool:
     """True if the newest record is older than the retention time. Without a timestamp, or with one
     from the future, the time of the last write counts: one wrong clock must not keep a segment for
     ever.

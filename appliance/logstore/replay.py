@@ -14,7 +14,7 @@ from appliance.base.errors import StorageFailed
 from appliance.logstore.aborted import Aborted
 from appliance.logstore.active import TAIL, Tail
 from appliance.logstore.epochs import LeaderEpochs
-from appliance.logstore.producer_snapshot import Snapshots
+from appliance.logstore.producer_snapshot import ProducerSnapshots
 from appliance.logstore.producer_state import ProducerStates
 from appliance.logstore.scan import HeaderFields, Scan
 from appliance.logstore.segment import Segment
@@ -29,7 +29,7 @@ Corrupt = Callable[[int, str], StorageFailed]
 """(offset, what is wrong there): what to raise."""
 
 
-class Noted(NamedTuple):
+class ReplayedBatches(NamedTuple):
     """tail: the newest batches that were stepped over. since_index: bytes of batches since the last
     index entry. aborted: the transactions that markers among them aborted."""
 
@@ -51,7 +51,7 @@ class Replay:
         self._interval = interval
         self._now_ms = now_ms
 
-    def note(self, segment: Segment, scan: Scan) -> Noted:
+    def note(self, segment: Segment, scan: Scan) -> ReplayedBatches:
         """Step over what `scan` finds, which begins with the batch that the last usable index entry
         names; later entries go and are made again. Raises StorageFailed."""
         index, times = segment.index, segment.times
@@ -94,7 +94,7 @@ class Replay:
                 start = ends[-TAIL - 1]
                 del ends[:-TAIL], positions[:-TAIL]
         segment.newest, segment.newest_offset = newest, base_offset + newest_offset
-        return Noted((start, ends, positions), since, aborted)
+        return ReplayedBatches((start, ends, positions), since, aborted)
 
 
 def _replay(
@@ -112,7 +112,7 @@ def _replay(
 def producers_at(
     disk: Disk,
     segments: list[Segment],
-    snapshots: Snapshots,
+    snapshots: ProducerSnapshots,
     limit: int,
     place: tuple[int, int],
     now_ms: int,

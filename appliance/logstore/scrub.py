@@ -57,7 +57,7 @@ class Looked(NamedTuple):
 Found = Damage | Looked
 
 
-class Known(NamedTuple):
+class ScrubbedLog(NamedTuple):
     """Facts of a log from before the scrub. end: behind the last record that is surely whole, ANY
     for a log without a writer. recovery_point: everything below was on the disk. orderly: the last
     appliance stopped in order, so all of it was. gaps: offsets may be missing, because the log is
@@ -78,7 +78,7 @@ def segments_of(disk: Disk, folder: str) -> list[tuple[int, int]]:
     ]
 
 
-def scrub(disk: Disk, folder: str, known: Known) -> Iterator[Found]:
+def scrub(disk: Disk, folder: str, known: ScrubbedLog) -> Iterator[Found]:
     """Everything that is wrong in a partition's folder, in the order of its segments. Raises
     StorageFailed where a file cannot be read."""
     epochs = _Epochs(disk, folder)
@@ -110,7 +110,7 @@ class _Segment:
     next_offset: behind its last batch."""
 
     def __init__(
-        self, disk: Disk, folder: str, base: int, size: int, known: Known, following: int
+        self, disk: Disk, folder: str, base: int, size: int, known: ScrubbedLog, following: int
     ) -> None:
         self._disk = disk
         self._stem = files.stem(folder, base)

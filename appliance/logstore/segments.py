@@ -19,7 +19,7 @@ RESTING: Final = 4
 _base = attrgetter("base")
 
 
-class Segments:
+class LogSegments:
     """all: oldest first. closed_size: bytes of all but the last. disk, path: where they are.
     interval: bytes of batches between two entries of an index that is built again."""
 

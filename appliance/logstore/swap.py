@@ -15,7 +15,7 @@ from appliance.base.disk import Disk
 from appliance.base.errors import StorageFailed
 from appliance.logstore.compacted_segment import Cleaned
 from appliance.logstore.files import CLEANED, INDEX, LOG, SWAP, TIME_INDEX, TXN_INDEX, stem
-from appliance.logstore.log import Log
+from appliance.logstore.log import PartitionLog
 from appliance.logstore.removal import Removal, rename_away
 from appliance.logstore.segment import Segment
 
@@ -46,7 +46,7 @@ def discard(disk: Disk, folder: str, base: int) -> None:
                 disk.unlink(path)
 
 
-def replace(log: Log, bases: list[int], cleaned: Cleaned, now_ms: int) -> Removal:
+def replace(log: PartitionLog, bases: list[int], cleaned: Cleaned, now_ms: int) -> Removal:
     """Put the decided segment in the place of those with these base offsets; what to remove later.
 
     Names change and the log's list with them, nothing is synced. The caller has told readers of

@@ -15,12 +15,12 @@ from appliance.base.errors import DiskFull, StorageFailed
 from appliance.logstore import aborted, files, lookup
 from appliance.logstore.active import Tail
 from appliance.logstore.epochs import LeaderEpochs
-from appliance.logstore.parts import Parts
+from appliance.logstore.parts import LogParts
 from appliance.logstore.producer_state import ProducerStates
 from appliance.logstore.replay import Replay, producers_at
 from appliance.logstore.scan import Scan
 from appliance.logstore.segment import Segment
-from appliance.logstore.segments import Segments
+from appliance.logstore.segments import LogSegments
 from appliance.wire.batch_header import HEADER, HEADER_SIZE
 
 _KNOWN: Final = "an opening believes that nothing below the recovery point can be gone"
@@ -28,14 +28,14 @@ _KNOWN: Final = "an opening believes that nothing below the recovery point can b
 assert files.SEGMENT_SUFFIXES[0] == files.LOG, "the others are leftovers without it"
 
 
-class Place(NamedTuple):
+class TruncationPoint(NamedTuple):
     """Where a log is to end: number of the segment, bytes of it that stay."""
 
     number: int
     position: int
 
 
-class Left(NamedTuple):
+class TruncatedSegment(NamedTuple):
     """The rest of a segment after truncation. end_offset: behind its last record, its base without
     any. tail, since_index: of the batches behind the last index entry. first_timestamp: of its
     first batch, -1 without any.
@@ -47,8 +47,8 @@ class Left(NamedTuple):
     first_timestamp: int
 
 
-def take_back(log: Parts, now_ms: int) -> None:
-    """Implements `Log.take_back`: the log returns to what is written."""
+def take_back(log: LogParts, now_ms: int) -> None:
+    """Implements `PartitionLog.take_back`: the log returns to what is written."""
     active = log.active
     had_producers, had_aborted = active.holds_producers, active.holds_aborted
     active.forget_staged()
@@ -56,7 +56,7 @@ def take_back(log: Parts, now_ms: int) -> None:
     try:
         left = _left(log.order, active, active.size)
         if had_producers:
-            states = _producers(log, Place(number, active.size), left.end_offset, now_ms)
+            states = _producers(log, TruncationPoint(number, active.size), left.end_offset, now_ms)
             log.producers.become(states)
         if had_aborted:
             transactions = active.stem + files.TXN_INDEX
@@ -72,8 +72,8 @@ def take_back(log: Parts, now_ms: int) -> None:
     active.epoch = log.epochs.latest
 
 
-def truncate_to(log: Parts, offset: int, now_ms: int) -> int:
-    """Implements `Log.truncate_to`."""
+def truncate_to(log: LogParts, offset: int, now_ms: int) -> int:
+    """Implements `PartitionLog.truncate_to`."""
     active = log.active
     if active.failure is not None:
         raise active.failure
@@ -96,12 +96,12 @@ def truncate_to(log: Parts, offset: int, now_ms: int) -> int:
     return log.active.end_offset
 
 
-def _may_go_back(log: Parts) -> None:
+def _may_go_back(log: LogParts) -> None:
     assert not log.cleaning, "segments are under way"
     assert log.unsynced.job is None, "a sync would count what is gone"
 
 
-def _go_back(log: Parts, place: Place, now_ms: int) -> None:
+def _go_back(log: LogParts, place: TruncationPoint, now_ms: int) -> None:
     """Everything is found out before anything changes; then files go from the newest on."""
     order, disk = log.order, log.order.disk
     segment = order.all[place.number]
@@ -122,8 +122,8 @@ def _go_back(log: Parts, place: Place, now_ms: int) -> None:
     _end_with(log, place.number, segment, left, now_ms)
 
 
-def begin_anew(log: Parts, offset: int) -> None:
-    """Implements `Log.begin_anew`."""
+def begin_anew(log: LogParts, offset: int) -> None:
+    """Implements `PartitionLog.begin_anew`."""
     order, disk = log.order, log.order.disk
     if log.active.failure is not None:
         raise log.active.failure
@@ -145,11 +145,13 @@ def begin_anew(log: Parts, offset: int) -> None:
     log.producers.become(ProducerStates())
     log.epochs.cut_end(0)
     log.log_start_offset = log.recovery_point = offset
-    _end_with(log, 0, segment, Left(offset, (offset, [], []), 0, -1), 0)
+    _end_with(log, 0, segment, TruncatedSegment(offset, (offset, [], []), 0, -1), 0)
     log.write_epochs()
 
 
-def _end_with(log: Parts, number: int, segment: Segment, left: Left, now_ms: int) -> None:
+def _end_with(
+    log: LogParts, number: int, segment: Segment, left: TruncatedSegment, now_ms: int
+) -> None:
     """`segment` is the last one, and takes the batches."""
     full = log.order.all[:number]
     log.unsynced.shortened(full, [*log.order.all[number:], segment], segment.size)
@@ -168,7 +170,7 @@ def _end_with(log: Parts, number: int, segment: Segment, left: Left, now_ms: int
         log.unsynced.derived_changed(transactions)
 
 
-def _place_of(segments: Segments, offset: int) -> Place:
+def _place_of(segments: LogSegments, offset: int) -> TruncationPoint:
     """Where the log ends when everything from `offset` on has gone: at the start of the batch that
     has it or follows it, in the oldest segment that can end there. Raises StorageFailed."""
     every = segments.all
@@ -176,10 +178,10 @@ def _place_of(segments: Segments, offset: int) -> Place:
     while number and every[number].base >= offset:
         number -= 1
     found = lookup.find(segments, every[number], offset)
-    return Place(number, every[number].size if found is None else found[0])
+    return TruncationPoint(number, every[number].size if found is None else found[0])
 
 
-def _left(segments: Segments, segment: Segment, position: int) -> Left:
+def _left(segments: LogSegments, segment: Segment, position: int) -> TruncatedSegment:
     """Reads the state of a segment that ends at `position`, the start of a batch, and cuts its
     indexes and newest timestamp in memory to that end. Raises StorageFailed.
     """
@@ -194,10 +196,12 @@ def _left(segments: Segments, segment: Segment, position: int) -> Left:
     if scan.problem:
         raise segment.corrupt(scan.position, scan.problem)
     first = HEADER.unpack(file.pread(HEADER_SIZE, 0))[8] if position else -1
-    return Left(scan.next_offset, tail, since_index, first)
+    return TruncatedSegment(scan.next_offset, tail, since_index, first)
 
 
-def _producers(log: Parts, place: Place, end_offset: int, now_ms: int) -> ProducerStates:
+def _producers(
+    log: LogParts, place: TruncationPoint, end_offset: int, now_ms: int
+) -> ProducerStates:
     """The states of the producers when the log ends there."""
     segment = log.order.all[place.number]
     return producers_at(

@@ -63,7 +63,7 @@ class Listed(NamedTuple):
 
 
 @dataclass(slots=True)
-class Trash:
+class DeletedTopics:
     """topics: by topic id, the oldest deletion first. names: deleted name → when, wall clock ms."""
 
     topics: dict[bytes, Buried] = field(default_factory=dict)
@@ -124,11 +124,11 @@ def encode(entries: Iterable[str], names: Mapping[str, int]) -> bytes:
     return text.encode()
 
 
-def decode(data: bytes) -> Trash:
+def decode(data: bytes) -> DeletedTopics:
     """The file's content. Raises ValueError when it is not one."""
     try:
         found = _fields(data)
-        trash = Trash(names={str(name): int(at) for name, at in found["names"].items()})
+        trash = DeletedTopics(names={str(name): int(at) for name, at in found["names"].items()})
         for one in found["topics"]:
             buried = _buried(one)
             trash.topics[buried.topic_id] = buried
@@ -163,10 +163,10 @@ def _buried(one: Any) -> Buried:
     )
 
 
-def read(disk: Disk, data_dir: str) -> Trash:
+def read(disk: Disk, data_dir: str) -> DeletedTopics:
     """Reads the file; empty without one. Raises ValueError, StorageFailed."""
     path = f"{data_dir}/{TRASH_FILE}"
-    return decode(read_file(disk, path)) if disk.exists(path) else Trash()
+    return decode(read_file(disk, path)) if disk.exists(path) else DeletedTopics()
 
 
 def listed(disk: Disk, data_dir: str) -> Listed:

@@ -33,7 +33,7 @@ class Door(Protocol):
     principal: Principal | None
 
 
-class Arrivals:
+class ConnectionArrivals:
     """Connections on their way in, of one network process. held: to be closed when. shut_doors: to
     be opened when. Heaps; read them only."""
 

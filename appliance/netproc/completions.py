@@ -7,7 +7,7 @@ from typing import Final
 from appliance.handlers.exchange import WAITED, Exchange
 from appliance.netproc.barrier import Barrier
 from appliance.netproc.exchanges import DEADLINE, Exchanges
-from appliance.netproc.following import Following
+from appliance.netproc.following import MetadataFollowing
 from appliance.netproc.host import NetprocHost
 from appliance.netproc.outbox import Outbox
 from appliance.netproc.stopwatch import Stopwatch
@@ -27,7 +27,7 @@ class Completions:
         self,
         host: NetprocHost,
         exchanges: Exchanges,
-        following: Following,
+        following: MetadataFollowing,
         watch: Stopwatch,
         barrier: Barrier | None = None,
         outbox: Outbox | None = None,

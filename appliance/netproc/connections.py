@@ -8,7 +8,7 @@ from typing import Final
 from appliance.base.addresses import plain_address
 from appliance.base.caller import Principal
 from appliance.config.broker import BrokerConfig
-from appliance.netproc.arrivals import Arrivals, Door
+from appliance.netproc.arrivals import ConnectionArrivals, Door
 from appliance.netproc.connection import Connection
 from appliance.netproc.connections_state import ConnectionsState
 from appliance.netproc.receivers import RequestReceiver
@@ -30,7 +30,7 @@ class Connections:
         self,
         shared: ConnectionsState[Connection],
         receiver: RequestReceiver[Connection],
-        arrivals: Arrivals,
+        arrivals: ConnectionArrivals,
         config: BrokerConfig,
     ) -> None:
         self._shared = shared

@@ -10,7 +10,7 @@ not written so far, holes that compaction left) is asked of the home.
 from typing import Final
 
 from appliance.handlers.exchange import Place, Route
-from appliance.netproc.segments import OpenSegment, Segments
+from appliance.netproc.segments import OpenSegment, SegmentFiles
 from appliance.ring.partition_table import (
     DIRECTORY,
     FOLLOWING,
@@ -46,7 +46,7 @@ class Cursors:
 
     def locate(
         self,
-        segments: Segments,
+        segments: SegmentFiles,
         route: Route,
         row: list[int],
         offset: int,

@@ -31,7 +31,7 @@ from appliance.netproc.connections_state import ConnectionsState
 from appliance.netproc.habits import topics_removed
 from appliance.netproc.host import NetprocHost
 from appliance.netproc.sealing import Sealing
-from appliance.netproc.throttling import Throttling
+from appliance.netproc.throttling import ClientThrottling
 from appliance.shell.guarding import Guarding
 from appliance.shell.read_retries import ReadRetries
 from appliance.shell.seat import Seat
@@ -41,7 +41,7 @@ _ELSEWHERE: Final = (ConfigChanged, ControllerChanged, ProducerIdsTaken, QuotaCh
 looked through again for each block of producer ids."""
 
 
-class Following:
+class MetadataFollowing:
     """Keeps the shared state's `applied` at where we are."""
 
     def __init__(
@@ -49,7 +49,7 @@ class Following:
         seat: Seat,
         follower: Follower,
         host: NetprocHost,
-        throttling: Throttling,
+        throttling: ClientThrottling,
         shared: ConnectionsState[Connection],
         sealing: Sealing,
         retries: ReadRetries,

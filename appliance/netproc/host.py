@@ -11,7 +11,7 @@ from struct import pack
 from typing import Final
 
 from appliance.authorization.rights import OURSELVES
-from appliance.handlers.client_metrics import ClientMetrics
+from appliance.handlers.client_metrics import ClientMetricsPushes
 from appliance.handlers.exchange import (
     Exchange,
     Host,
@@ -34,10 +34,10 @@ from appliance.netproc.descriptors import share_descriptors
 from appliance.netproc.exchanges import NO_NUMBER, Exchanges
 from appliance.netproc.logins import LoginDesk
 from appliance.netproc.outbox import CONTROL_HOME, NOBODY_HOME, Outbox
-from appliance.netproc.questions import Questions
+from appliance.netproc.questions import NodeQuestions
 from appliance.netproc.routes import Routes
-from appliance.netproc.segments import OpenSegment, Segments
-from appliance.netproc.throttling import Throttling
+from appliance.netproc.segments import OpenSegment, SegmentFiles
+from appliance.netproc.throttling import ClientThrottling
 from appliance.ring import messages
 from appliance.ring.messages import Message
 from appliance.ring.partition_table import DIRECTORY
@@ -59,9 +59,9 @@ class NetprocHost(Host):
         shared: ConnectionsState[Connection],
         exchanges: Exchanges,
         outbox: Outbox,
-        throttling: Throttling,
+        throttling: ClientThrottling,
         follower: Follower,
-        questions: Questions,
+        questions: NodeQuestions,
     ) -> None:
         self.logins = shared.doorkeeper = LoginDesk(
             lambda: broker_config(follower.image, seat.config),
@@ -105,10 +105,10 @@ class NetprocHost(Host):
         pushes = seat.pushes.rows[seat.index]
         pushes.begin()
         most = seat.config.int("telemetry.max.bytes")
-        self.client_metrics = ClientMetrics(pushes, most, os.urandom)
+        self.client_metrics = ClientMetricsPushes(pushes, most, os.urandom)
         self.listeners = shared.listeners
         most = share_descriptors(shared.limits)
-        self._segments = Segments(seat.partitions, self.log_dirs, most=most)
+        self._segments = SegmentFiles(seat.partitions, self.log_dirs, most=most)
 
     def renew(self, *, routes: bool) -> None:
         """The metadata has changed. routes: perhaps also where something is, or who is there."""

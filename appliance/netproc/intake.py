@@ -15,7 +15,7 @@ from appliance.handlers.k36_sasl_authenticate import BARE
 from appliance.netproc.barrier import Barrier
 from appliance.netproc.connection import Connection
 from appliance.netproc.exchanges import NO_NUMBER
-from appliance.netproc.following import Following
+from appliance.netproc.following import MetadataFollowing
 from appliance.netproc.habits import ROLES
 from appliance.netproc.host import NetprocHost
 from appliance.netproc.long_requests import LONG, LongRequests
@@ -37,7 +37,7 @@ class Intake(RequestReceiver[Connection]):
         self,
         host: NetprocHost,
         barrier: Barrier,
-        following: Following,
+        following: MetadataFollowing,
         handlers: list[dict[int, Handler]],
         loop: Loop,
         authorizer: Authorizer,

@@ -17,7 +17,7 @@ _MOST_DOORS: Final = 64
 READ: Final = 1  # EPOLLIN
 
 
-class Opening(Protocol):
+class ListenerTarget(Protocol):
     """The server."""
 
     def listen_also(
@@ -30,7 +30,7 @@ class Opening(Protocol):
 class News:
     """One end of the pair; the supervisor has the other."""
 
-    def __init__(self, sock: socket.socket, loop: Loop, server: Opening) -> None:
+    def __init__(self, sock: socket.socket, loop: Loop, server: ListenerTarget) -> None:
         self._sock = sock
         self._loop = loop
         self._server = server

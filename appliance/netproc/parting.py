@@ -30,7 +30,7 @@ ANSWERS_NS: Final = 1_000_000_000
 """How long answers may still come, once nobody is read any more."""
 
 
-class Parting(HandoverTarget[Connection]):
+class HandoverSource(HandoverTarget[Connection]):
     """over: a socket to the supervisor. doorbell: wakes it. handed: connections that went over;
     lost: those that could not, which are closed. protocol: of a listener, by its number. serves: by
     listener, where it is another appliance that goes on with them, and nothing is waited for."""

@@ -24,7 +24,7 @@ _TIMEOUT_MS: Final = 5_000
 """Then the node is as good as dead, and the client is told to try again."""
 
 
-class Questions:
+class NodeQuestions:
     """links: to the nodes that were ever asked. heard: answers, and tokens that nobody will answer
     (None), until who looks takes them."""
 

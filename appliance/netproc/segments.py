@@ -82,7 +82,7 @@ class OpenSegment:
                 self._descriptors.close_file(fd)
 
 
-class Segments:
+class SegmentFiles:
     """At most `capacity` segments kept open, by (handle, base offset, number of the log folder): a
     partition may have moved to another one. log_dirs: the paths of the folders. most: descriptors
     that those kept open and those being sent from may have together."""

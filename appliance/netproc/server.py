@@ -17,25 +17,25 @@ from appliance.handlers.exchange import Handler as Served
 from appliance.handlers.fetch_sessions import FetchSessions
 from appliance.metadata.effective import broker_config
 from appliance.metadata.follower import Follower
-from appliance.netproc.arrivals import Arrivals
+from appliance.netproc.arrivals import ConnectionArrivals
 from appliance.netproc.barrier import Barrier
 from appliance.netproc.completions import Completions
 from appliance.netproc.connection import Connection
 from appliance.netproc.connections import Connections
 from appliance.netproc.connections_state import ConnectionsState
 from appliance.netproc.exchanges import Exchanges
-from appliance.netproc.following import Following
+from appliance.netproc.following import MetadataFollowing
 from appliance.netproc.host import NetprocHost
 from appliance.netproc.intake import Intake
 from appliance.netproc.listener import Listener, OwnerListener
 from appliance.netproc.long_requests import LongRequests
 from appliance.netproc.news import News
 from appliance.netproc.outbox import CONTROL_HOME, Outbox
-from appliance.netproc.parting import ANSWERS_NS, Parting, covers, serves
-from appliance.netproc.questions import Questions
+from appliance.netproc.parting import ANSWERS_NS, HandoverSource, covers, serves
+from appliance.netproc.questions import NodeQuestions
 from appliance.netproc.sealing import Sealing
 from appliance.netproc.slabs import check, give_back
-from appliance.netproc.throttling import Throttling
+from appliance.netproc.throttling import ClientThrottling
 from appliance.peers.link import Link
 from appliance.ring.messages import Message
 from appliance.ring.process_table import (
@@ -49,7 +49,7 @@ from appliance.ring.process_table import (
 from appliance.shell.handing import Guest
 from appliance.shell.links import Links
 from appliance.shell.log import INFO, Log
-from appliance.shell.loop import LONGEST_WAIT_MS, STOP, Handler, Loop
+from appliance.shell.loop import LONGEST_WAIT_MS, STOP, FileHandler, Loop
 from appliance.shell.patience import NETPROC_ANSWERS_NS
 from appliance.shell.read_retries import ReadRetries
 from appliance.shell.seat import Seat
@@ -73,7 +73,7 @@ class Server:
         self._links = links
         self._loop = loop
         self._log = log
-        self._throttling = throttling = Throttling(seat, log, clock)
+        self._throttling = throttling = ClientThrottling(seat, log, clock)
         memory = seat.arenas[seat.index]
         counts = seat.counters.answers[seat.index]
         clients = seat.clients.rows[seat.index]
@@ -86,7 +86,7 @@ class Server:
         self.exchanges = Exchanges()
         self._outbox = Outbox(links, seat.ioprocs, seat.config)
         self._kept = self._outbox.kept
-        self._questions = Questions(seat.config, follower, loop, clock)
+        self._questions = NodeQuestions(seat.config, follower, loop, clock)
         self._asked_nodes = self._questions.links
         self.host = NetprocHost(
             seat, self.shared, self.exchanges, self._outbox, throttling, follower, self._questions
@@ -96,7 +96,7 @@ class Server:
         )
         sealing.add(self.shared.listeners)
         told = self.host, throttling, self.shared, sealing
-        self._following = Following(seat, follower, *told, ReadRetries(log))
+        self._following = MetadataFollowing(seat, follower, *told, ReadRetries(log))
         self._bugs = self.shared.bugs
         barrier = Barrier(self.host, self.exchanges, self._bugs)
         self._completions = Completions(
@@ -109,7 +109,7 @@ class Server:
         self._handlers = [self._handlers_of(name) for name in self.shared.listeners]
         served = self._handlers, loop, seat.authorizer, self._long
         intake = Intake(self.host, barrier, self._following, *served)
-        self._arrivals = Arrivals(throttling.meters, self.shared.limits, loop, clock, log)
+        self._arrivals = ConnectionArrivals(throttling.meters, self.shared.limits, loop, clock, log)
         self.connections = Connections(self.shared, intake, self._arrivals, seat.config)
         self.listeners: list[Listener] = []
         self._shut: list[Listener] = []  # nobody is accepted there yet
@@ -123,15 +123,15 @@ class Server:
         self._next_sweep_ns = self.shared.now_ns + _SWEEP_NS
         self._drain = seat.processes.word(DRAIN)
         self._drain_until_ns = 0
-        self._parting: Parting | None = None
+        self._parting: HandoverSource | None = None
         self._early_days = True  # clients are not served yet
         self._news = None if seat.news is None else News(seat.news, loop, self)
 
     def listen_also(
         self, names: Sequence[str], doors: Sequence[socket.socket], settings: Mapping[str, str]
     ) -> None:
-        """As `news.Opening`. Nobody is told another place than before by a connection that is open
-        before its next request."""
+        """As `news.ListenerTarget`. An open connection is told no other place until its next
+        request."""
         config = self.host.config  # in place: it is renewed with the settings file, too
         told = config.over(settings)
         config.renew({key: told.entry(key) for key in settings})
@@ -188,7 +188,7 @@ class Server:
         if self._parting is None:
             now_ns = self.shared.now_ns
             bell = seat.supervisor_doorbell
-            self._parting = Parting(seat.news, bell, self._protocol, self._log, now_ns)
+            self._parting = HandoverSource(seat.news, bell, self._protocol, self._log, now_ns)
         if for_good:
             self._parting.serves = [serves(handlers) for handlers in self._handlers]
 
@@ -238,7 +238,7 @@ class Server:
             self._early.clear()
         self.exchanges.lose_all(homes)
 
-    def failed(self, file: Handler, bug: Exception) -> None:
+    def failed(self, file: FileHandler, bug: Exception) -> None:
         """Close the connection whose bytes could not be taken."""
         if isinstance(file, Connection):
             file.blame("what came from a client", bug)

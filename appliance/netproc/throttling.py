@@ -43,7 +43,7 @@ _MS_NS: Final = 1_000_000
 _NUMBERS: Final = {kind: number for number, kind in enumerate(KINDS)}
 
 
-class Throttling:
+class ClientThrottling:
     """The quotas as one network process applies them.
 
     active: some client has a quota on what it sends, reads, asks or changes. muted: whose pause

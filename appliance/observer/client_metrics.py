@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from appliance.base.errors import MalformedRequest, PeerError
 from appliance.ring.push_table import Pushed, PushTable
 from appliance.wire import compression
-from appliance.wire.otlp import Sample, samples
+from appliance.wire.otlp import MetricPoint, samples
 
 OPENED_MAX: Final = 4 << 20
 """Bytes that one push may open to."""
@@ -17,11 +17,11 @@ SAMPLES_MAX: Final = 1000
 """Of one client."""
 
 
-class Client(NamedTuple):
+class PushedSamples(NamedTuple):
     """samples: in the client's order. wrong: why they are none, "" when they could be read."""
 
     pushed: Pushed
-    samples: tuple[Sample, ...]
+    samples: tuple[MetricPoint, ...]
     wrong: str
 
 
@@ -32,9 +32,9 @@ class ClientMetrics:
 
     def __init__(self, table: PushTable) -> None:
         self._table = table
-        self._known: dict[tuple[bytes, int], Client] = {}
+        self._known: dict[tuple[bytes, int], PushedSamples] = {}
 
-    def look(self, now_ms: int) -> list[Client]:
+    def look(self, now_ms: int) -> list[PushedSamples]:
         """Every client whose last push still holds. now_ms: monotonic."""
         known = {}
         for pushed in self._table.read(now_ms):
@@ -49,9 +49,9 @@ class ClientMetrics:
         return self._table.pushed_out
 
 
-def _opened(pushed: Pushed) -> Client:
+def _opened(pushed: Pushed) -> PushedSamples:
     try:
         data = compression.decompress(pushed.codec, pushed.payload, OPENED_MAX)
-        return Client(pushed, tuple(samples(data, SAMPLES_MAX)), "")
+        return PushedSamples(pushed, tuple(samples(data, SAMPLES_MAX)), "")
     except (PeerError, MalformedRequest) as why:
-        return Client(pushed, (), str(why))
+        return PushedSamples(pushed, (), str(why))

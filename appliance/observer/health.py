@@ -1,7 +1,7 @@
 """Liveness and readiness of an appliance, from its tables: a value machine.
 
-Somebody looks about once a second (`Watch.look`), so that it is known for how long something has
-stood still that must not: the loops' turns, the replay of metadata, records that are written and
+`HealthWatch.look` runs about once a second, and so knows for how long something has stood still
+that must not: the loops' turns, the replay of metadata, records that are written and
 not visible. `verdict` says what that means. Nothing is asked of anybody and nothing is written:
 what tables cannot show, that a connection is accepted and answered, is for whoever can make one.
 
@@ -89,7 +89,7 @@ class _Still:
         return 0 if known is None else now_ns - known[1]
 
 
-class Watch:
+class HealthWatch:
     """Looks at the tables of a running appliance. Times are ns of one monotonic clock."""
 
     def __init__(self, processes: ProcessTable, partitions: PartitionTable) -> None:

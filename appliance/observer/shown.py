@@ -23,7 +23,7 @@ _CERTIFICATE: Final = 11
 _CHUNK: Final = 1 << 14
 
 
-class Certificate(NamedTuple):
+class ShownCertificate(NamedTuple):
     """begins_s, ends_s: since 1970. names: host names and addresses that it covers. subject: whose
     it is, by RFC 4514."""
 
@@ -96,7 +96,7 @@ def send(sock: socket.socket, data: bytes) -> None:
         raise
 
 
-def certificate(host: str, port: int, limit_s: float) -> Certificate:
+def certificate(host: str, port: int, limit_s: float) -> ShownCertificate:
     """Returns the certificate of the listener at that address. Raises OSError; ValueError for what
     is none that can be read.
 
@@ -110,7 +110,7 @@ def certificate(host: str, port: int, limit_s: float) -> Certificate:
     return read(der)
 
 
-def read(der: bytes) -> Certificate:
+def read(der: bytes) -> ShownCertificate:
     """A certificate's DER. Raises ValueError."""
     from cryptography import x509
 
@@ -120,7 +120,7 @@ def read(der: bytes) -> Certificate:
         said = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         hosts = said.get_values_for_type(x509.DNSName)
         names = (*hosts, *map(str, said.get_values_for_type(x509.IPAddress)))
-    return Certificate(
+    return ShownCertificate(
         found.not_valid_before_utc.timestamp(),
         found.not_valid_after_utc.timestamp(),
         names,

@@ -19,7 +19,7 @@ _NONE: Final = (0,) * histogram.BUCKETS
 
 
 @dataclass(slots=True, frozen=True)
-class Api:
+class ApiCounters:
     """Counters of one API key. bytes: whole frames. latencies: a histogram (`ring/histogram`) of
     the time from the moment the loop saw the request's bytes to the turn that sends its answer, of
     those that were answered."""
@@ -38,11 +38,11 @@ class Api:
         """The latency that `share` (0 to 1) of the requests did not exceed, in µs."""
         return histogram.percentile_us(self.latencies, share)
 
-    def since(self, before: "Api") -> "Api":
+    def since(self, before: "ApiCounters") -> "ApiCounters":
         """Returns the difference to an earlier snapshot."""
         pairs = zip(self.latencies, before.latencies, strict=True)
         errors = {code: n - before.errors.get(code, 0) for code, n in self.errors.items()}
-        return Api(
+        return ApiCounters(
             self.bytes_in - before.bytes_in,
             self.bytes_out - before.bytes_out,
             tuple(now - then for now, then in pairs),
@@ -51,7 +51,7 @@ class Api:
 
 
 @dataclass(slots=True, frozen=True)
-class Process:
+class ProcessCounters:
     """One place for a process. turns: of its loop, and of its predecessors'. longest_turn_ns: of
     its own, waiting left out. cpu_s: since the process began. restarts: how often another one took
     the place."""
@@ -70,12 +70,12 @@ class Snapshot:
     """at_ns: monotonic. apis: by API key, those that were ever asked."""
 
     at_ns: int
-    apis: dict[int, Api]
-    processes: tuple[Process, ...]
+    apis: dict[int, ApiCounters]
+    processes: tuple[ProcessCounters, ...]
 
-    def since(self, before: "Snapshot") -> dict[int, Api]:
+    def since(self, before: "Snapshot") -> dict[int, ApiCounters]:
         """Returns the requests since an earlier snapshot, by API key."""
-        nothing = Api()
+        nothing = ApiCounters()
         return {key: api.since(before.apis.get(key, nothing)) for key, api in self.apis.items()}
 
 
@@ -84,7 +84,7 @@ def take(tables: Tables, at_ns: int, cpu_s: Callable[[Peer], float]) -> Snapshot
     apis = {key: api for key in range(API_KEYS) if (api := _api(tables, key)) is not None}
     table = tables.processes
     processes = tuple(
-        Process(
+        ProcessCounters(
             str(peer),
             table.pid(peer),
             STATE_NAMES[table.state(peer)],
@@ -98,7 +98,7 @@ def take(tables: Tables, at_ns: int, cpu_s: Callable[[Peer], float]) -> Snapshot
     return Snapshot(at_ns, apis, processes)
 
 
-def _api(tables: Tables, key: int) -> Api | None:
+def _api(tables: Tables, key: int) -> ApiCounters | None:
     bytes_in = bytes_out = 0
     latencies = [0] * histogram.BUCKETS
     errors: dict[int, int] = {}
@@ -114,4 +114,4 @@ def _api(tables: Tables, key: int) -> Api | None:
             errors[code] = errors.get(code, 0) + count
     if not bytes_in and not errors:
         return None
-    return Api(bytes_in, bytes_out, tuple(latencies), errors)
+    return ApiCounters(bytes_in, bytes_out, tuple(latencies), errors)

@@ -22,7 +22,7 @@ from appliance.base.clock import Clock
 from appliance.base.errors import ConfigError, MalformedRequest
 from appliance.peers.carrier import BLOCKED, Carrier, Carry, plain
 from appliance.peers.conversation import IN_FLIGHT, NEVER, Body, Conversation, Done
-from appliance.shell.loop import Handler
+from appliance.shell.loop import FileHandler
 
 _CONNECT_MS: Final = 3_000
 _VERSIONS_MS: Final = 3_000
@@ -47,7 +47,7 @@ Address = tuple[socket.AddressFamily, Any]
 class Watcher(Protocol):
     """The part of `shell.loop.Loop` that a link needs."""
 
-    def register(self, fd: int, mask: int, handler: Handler) -> None: ...
+    def register(self, fd: int, mask: int, handler: FileHandler) -> None: ...
 
     def modify(self, fd: int, mask: int) -> None: ...
 

@@ -76,7 +76,7 @@ class Fetched(NamedTuple):
 Message = Vote | Voted | BeginEpoch | EndEpoch | Fetch | Fetched
 
 
-class Known(NamedTuple):
+class QuorumState(NamedTuple):
     """Durable state of a replica, written and synced before any message that follows from it is
     sent. voted, voted_directory: the vote in `epoch`.
     """

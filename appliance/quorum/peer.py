@@ -51,7 +51,7 @@ def key_of(voters: Mapping[int, bytes], replica: int, directory: bytes) -> tuple
     return replica, ANY if voters.get(replica) == ANY else directory
 
 
-class Peer:
+class ReplicaPeer:
     """Another replica as its leader sees it. held: what it has on its disk, -1 when it never
     fetched. fetched_ms: when it last did. level_ms: when it last had all that the leader had, -1:
     never."""

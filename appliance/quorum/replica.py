@@ -10,7 +10,7 @@ no majority fetches from them.
 It has no log, no disk and no clock. Times come in, in ms; `log` says where the log ends; what is
 to be written and sent waits in `take`. The driver's duties:
 
-- what `take` gives first (`Known`) is on the disk before the messages are sent;
+- what `take` gives first (`QuorumState`) is on the disk before the messages are sent;
 - a new leader's first record is appended at once, in its epoch (LeaderChangeMessage);
 - `durable` is told whenever more of the log is on the disk, `appended` is not needed;
 - `elects` is told at once whenever the end of the log names other voters, agreed or not;
@@ -35,12 +35,12 @@ from appliance.quorum.messages import (
     EndEpoch,
     Fetch,
     Fetched,
-    Known,
     Message,
+    QuorumState,
     Vote,
     Voted,
 )
-from appliance.quorum.peer import Peer, QuorumLog, key_of, parting
+from appliance.quorum.peer import QuorumLog, ReplicaPeer, key_of, parting
 from appliance.quorum.replica_state import ReplicaState
 from appliance.quorum.role import MOVES, Role
 from appliance.quorum.times import Times
@@ -65,7 +65,7 @@ class Replica(ReplicaState):
         self,
         node_id: int,
         voters: Mapping[int, bytes],
-        known: Known,
+        known: QuorumState,
         log: QuorumLog,
         chance: Callable[[int], int],
         now_ms: int,
@@ -83,7 +83,7 @@ class Replica(ReplicaState):
         self.voted, self.voted_directory = known.voted, known.voted_directory
         self.silent, self.deadline, self.holds_back = NOBODY, 0, False
         self.high_watermark = max(log.start_offset, agreed)
-        self.peers: dict[tuple[int, bytes], Peer] = {}
+        self.peers: dict[tuple[int, bytes], ReplicaPeer] = {}
         self._log, self._seeds = log, tuple(seeds)
         self._elected_end = 0  # behind the record that names the voters
         self._voted_before = False  # as far as is agreed for sure
@@ -109,7 +109,7 @@ class Replica(ReplicaState):
         if self.alone:
             self.deadline = now_ms  # there is nobody to wait for
 
-    def take(self) -> tuple[Known | None, Sequence[tuple[int, Message]]]:
+    def take(self) -> tuple[QuorumState | None, Sequence[tuple[int, Message]]]:
         """Returns the state to sync first, or None, and then to send: (receiver, message)."""
         now = self.known
         known = None if now == self._written else now
@@ -166,7 +166,7 @@ class Replica(ReplicaState):
             self._out.append((one, EndEpoch(self.epoch, self.node_id, tuple(order))))
         self._move(Role.RESIGNED, now_ms)
 
-    def _electing(self) -> list[tuple[int, Peer]]:
+    def _electing(self) -> list[tuple[int, ReplicaPeer]]:
         """The other voters, as this leader sees them."""
         return [(one, self.peers[key]) for one, key in self._others() if key in self.peers]
 
@@ -213,7 +213,7 @@ class Replica(ReplicaState):
         self._voted_before = agreed.get(self.node_id) in (ANY, self.directory)
         if self.role is Role.LEADER:
             for _, key in self._others():  # who is new has until the next look around at least
-                self.peers.setdefault(key, Peer(self.deadline))
+                self.peers.setdefault(key, ReplicaPeer(self.deadline))
             self.deadline *= self.votes
             self._commit()
 
@@ -315,7 +315,7 @@ class Replica(ReplicaState):
         self._began = self._log.end_offset
         self._tries = 0
         assert self._began >= self.high_watermark, "who leads has all that is agreed"
-        self.peers = {key: Peer(now_ms) for _, key in self._others()}
+        self.peers = {key: ReplicaPeer(now_ms) for _, key in self._others()}
         self._move(Role.LEADER, now_ms)
         self._out += [(one, BeginEpoch(self.epoch, self.node_id)) for one, _ in self._others()]
 
@@ -441,7 +441,7 @@ class Replica(ReplicaState):
         if ask.replica >= 0:  # or somebody who only looks
             key = key_of(self.voters, ask.replica, ask.directory)
             if key not in self.peers and len(self.peers) < _MOST_PEERS:
-                self.peers[key] = Peer(now_ms)
+                self.peers[key] = ReplicaPeer(now_ms)
             peer = self.peers.get(key)
             if peer is not None and parts is None and snapshot is None:
                 peer.has(ask.end, log.end_offset, now_ms)

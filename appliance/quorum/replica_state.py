@@ -3,7 +3,7 @@ outlives its process."""
 
 from collections.abc import Mapping
 
-from appliance.quorum.messages import Known
+from appliance.quorum.messages import QuorumState
 from appliance.quorum.role import Role
 from appliance.quorum.voters import ANY
 
@@ -58,9 +58,9 @@ class ReplicaState:
         return self.role is Role.LEADER
 
     @property
-    def known(self) -> Known:
+    def known(self) -> QuorumState:
         """The durable state of this replica."""
-        return Known(self.epoch, self.leader, self.voted, self.voted_directory)
+        return QuorumState(self.epoch, self.leader, self.voted, self.voted_directory)
 
     @property
     def granted(self) -> tuple[int, ...]:

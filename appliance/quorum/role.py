@@ -17,8 +17,18 @@ class Role(Enum):
 
 MOVES: Final = {
     Role.UNATTACHED: (Role.UNATTACHED, Role.PROSPECTIVE, Role.FOLLOWER),
-    Role.PROSPECTIVE: (Role.PROSPECTIVE, Role.UNATTACHED, Role.CANDIDATE, Role.FOLLOWER),
-    Role.CANDIDATE: (Role.UNATTACHED, Role.PROSPECTIVE, Role.LEADER, Role.FOLLOWER),
+    Role.PROSPECTIVE: (
+        Role.PROSPECTIVE,
+        Role.UNATTACHED,
+        Role.CANDIDATE,
+        Role.FOLLOWER,
+    ),
+    Role.CANDIDATE: (
+        Role.UNATTACHED,
+        Role.PROSPECTIVE,
+        Role.LEADER,
+        Role.FOLLOWER,
+    ),
     Role.LEADER: (Role.UNATTACHED, Role.RESIGNED, Role.FOLLOWER),
     Role.FOLLOWER: (Role.UNATTACHED, Role.PROSPECTIVE, Role.FOLLOWER),
     Role.RESIGNED: (Role.UNATTACHED, Role.PROSPECTIVE, Role.FOLLOWER),

@@ -15,7 +15,7 @@ DYNAMIC: Final = 1
 """Levels of kraft.version: voters are those of the settings, or those of the log."""
 
 
-class Endpoint(NamedTuple):
+class ControllerEndpoint(NamedTuple):
     """A listener of controllers."""
 
     name: str
@@ -29,12 +29,12 @@ class Voter(NamedTuple):
 
     node_id: int
     directory: bytes = ANY
-    endpoints: tuple[Endpoint, ...] = ()
+    endpoints: tuple[ControllerEndpoint, ...] = ()
     lowest: int = STATIC
     highest: int = DYNAMIC
 
 
-def place_of(endpoints: Sequence[Endpoint], listener: str) -> tuple[str, int] | None:
+def place_of(endpoints: Sequence[ControllerEndpoint], listener: str) -> tuple[str, int] | None:
     """(host, port) of the endpoint of this listener; of the only one where names differ."""
     for one in endpoints:
         if one.name == listener or len(endpoints) == 1:

@@ -25,7 +25,7 @@ from appliance.quotas.limits import (
     entity_of,
 )
 from appliance.quotas.window import Windows
-from appliance.ring.quota_table import Meter, QuotaTable, Use, digest_of
+from appliance.ring.quota_table import Meter, QuotaRow, QuotaTable, digest_of
 
 _MOST_KNOWN: Final = 4096
 NS_OF_PERCENT: Final = 10_000_000
@@ -53,7 +53,7 @@ class _Known:
 
 
 @dataclass(slots=True, frozen=True)
-class Usage:
+class MeterUsage:
     """A meter over all processes. used: share of the limit, 1.0 is all. wait_ms: still to pause.
 
     user: the address for connections. entity: where the limit is configured, empty for a setting.
@@ -178,17 +178,17 @@ class Meters:
             return None
         return known.limit.bound, entity_of(known.limit.level, user, client_id)
 
-    def usage(self, now_ms: int) -> list[Usage]:
+    def usage(self, now_ms: int) -> list[MeterUsage]:
         """Every meter that has a limit now, summed over all processes, by kind and name."""
         slot = self._windows.slot(now_ms)
-        rows: dict[bytes, list[Use]] = {}
+        rows: dict[bytes, list[QuotaRow]] = {}
         for row in self._table.read(slot):
             rows.setdefault(row.digest, []).append(row)
         found = (self._summed(same, now_ms) for same in rows.values())
         every = [one for one in found if one is not None]
         return sorted(every, key=lambda one: (one.kind, one.user, one.client_id))
 
-    def _summed(self, rows: list[Use], now_ms: int) -> Usage | None:
+    def _summed(self, rows: list[QuotaRow], now_ms: int) -> MeterUsage | None:
         latest = max(rows, key=lambda row: row.used_ms)
         kind = KINDS[latest.kind]
         user, _, client_id = latest.name.partition("\0")
@@ -209,9 +209,11 @@ class Meters:
         wait = max(0, max(row.until_ms for row in rows) - now_ms)
         pauses = sum(row.pauses for row in rows)
         last, held = self._held(rows, now_ms)
-        return Usage(kind, user, client_id, entity, pauses, limit, rate, used, wait, last, held)
+        return MeterUsage(
+            kind, user, client_id, entity, pauses, limit, rate, used, wait, last, held
+        )
 
-    def _held(self, rows: list[Use], now_ms: int) -> tuple[int, int]:
+    def _held(self, rows: list[QuotaRow], now_ms: int) -> tuple[int, int]:
         """(how long the last pause was told to be, for how long there has been one after the
         other), in ms; one process may have begun earlier than the others."""
         paused = [row for row in rows if row.pauses]

@@ -48,7 +48,7 @@ _AGAIN: Final = Position(-1, -1, -1, -1)
 """The leader has it in its session, and it is to be named again."""
 
 
-class Question(NamedTuple):
+class FollowerFetch(NamedTuple):
     """A fetch. partitions: what the leader does not know yet. wait_ms: for how long it may wait for
     records at most, since somebody here will want to be asked for then."""
 
@@ -59,7 +59,7 @@ class Question(NamedTuple):
     wait_ms: int
 
 
-class Told(NamedTuple):
+class FetchResult(NamedTuple):
     """The part of a Fetch response for one partition. diverging: the largest epoch that it has up
     to the one it was told, and where that ends there; None: the logs agree up to the offset."""
 
@@ -181,7 +181,7 @@ class Fetcher:
             for key in self._changed
         )
 
-    def ask(self, now_ms: int) -> Question | None:
+    def ask(self, now_ms: int) -> FollowerFetch | None:
         """Returns the next Fetch request, None for nothing to fetch. The response, or `lost`, comes
         before the next call."""
         assert not self._asked, "one request at a time"
@@ -210,7 +210,7 @@ class Fetcher:
         wait_ms = min(self._pauses.values(), default=NEVER) - now_ms
         if self._held:
             wait_ms = min(wait_ms, SOON_MS)
-        return Question(self._session_id, self._epoch, partitions, forgotten, wait_ms)
+        return FollowerFetch(self._session_id, self._epoch, partitions, forgotten, wait_ms)
 
     def answered(self, error: int, session_id: int, now_ms: int) -> None:
         """An answer came, or an error for all of it. Each partition in it has its `outcome`, then
@@ -225,7 +225,7 @@ class Fetcher:
         if error not in (errors.NONE, *_SESSION_ERRORS):
             self._not_before_ms = now_ms + self.longest_pause_ms
 
-    def outcome(self, told: Told, now_ms: int) -> int:
+    def outcome(self, told: FetchResult, now_ms: int) -> int:
         """Returns the action for a partition of the response: TAKE (`at` says how far that came),
         PART or BEGIN (it is held until `at`), REFUSED; 0 when it is not where it was when this was
         asked for."""

@@ -21,10 +21,10 @@ the offset behind the last one. No clock: times come in, in ms.
 from collections.abc import Container, Iterable, Mapping
 from typing import Final
 
-ALONE: Final[dict[int, "Follower"]] = {}
+ALONE: Final[dict[int, "FollowerProgress"]] = {}
 
 
-class Follower:
+class FollowerProgress:
     """Another replica as its leader sees it. end: its log end offset, -1 before it first fetched.
     log_start: its log start offset. broker_epoch: the one under which it fetches. Each -1: not
     known.
@@ -133,7 +133,8 @@ class Progress:
                 known[one].forget()
         self.in_sync = both
         self.followers = {
-            one: known.get(one) or Follower(now_ms if one in both else 0) for one in replicas
+            one: known.get(one) or FollowerProgress(now_ms if one in both else 0)
+            for one in replicas
         }
         assert all(one in self.followers for one in both)
         near = self.near if goes_on else ()

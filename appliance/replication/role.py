@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from appliance.metadata.parts import PartitionImage
 
 
-class Role(NamedTuple):
+class PartitionRole(NamedTuple):
     """leads: whether this node leads. leader: node id, -1: nobody. replicas, isr: the others'
     node ids, without this one. partition_epoch: which change of leader, replicas or ISR this is."""
 
@@ -19,15 +19,15 @@ class Role(NamedTuple):
     isr: tuple[int, ...] = ()
 
 
-ALONE: Final = Role(leads=True)
+ALONE: Final = PartitionRole(leads=True)
 """One node has the only replica."""
-ELSEWHERE: Final = Role(leads=False)
+ELSEWHERE: Final = PartitionRole(leads=False)
 """Another node leads, it is not said which."""
 
 
-def role_of(partition: PartitionImage, node_id: int) -> Role:
+def role_of(partition: PartitionImage, node_id: int) -> PartitionRole:
     """The role of this node."""
-    return Role(
+    return PartitionRole(
         partition.leader == node_id,
         partition.leader,
         partition.partition_epoch,

@@ -16,7 +16,7 @@ BURST_S: Final = 0.2
 NEVER_MS: Final = 1 << 40
 
 
-class Throttle:
+class ReplicationThrottle:
     """keys: partitions to which the limit applies. on: whether there are any."""
 
     __slots__ = ("_filled_ms", "_rate", "_tokens", "keys", "on")

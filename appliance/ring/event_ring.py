@@ -33,7 +33,7 @@ _LENGTH: Final = 2
 _GAP: Final = b" ... "
 
 
-class Noted(NamedTuple):
+class NotedEvent(NamedTuple):
     """number: 1, 2, … of its process, also over its restarts. at_ms: wall clock. priority:
     syslog's. fields: (key, value) in their order."""
 
@@ -90,11 +90,11 @@ class EventWriter:
         return found.events[-1].number if found.events else 0
 
 
-class Found(NamedTuple):
+class EventsRead(NamedTuple):
     """end: where the next look begins. events: the oldest first."""
 
     end: int
-    events: list[Noted]
+    events: list[NotedEvent]
 
 
 class EventReader:
@@ -109,7 +109,7 @@ class EventReader:
         self.position = position
         self.number = number
 
-    def look(self) -> tuple[list[Noted], int]:
+    def look(self) -> tuple[list[NotedEvent], int]:
         """(events since the last look, at first all that are there; how many were missed in between
         because they were overwritten)."""
         found = _entries(self._words, self._bytes, self.position)
@@ -181,20 +181,20 @@ def _taken(size: int, left: int) -> int:
     return taken if size >= _HEAD and taken <= left else left
 
 
-def _entries(words: memoryview, ring: memoryview, begin: int) -> Found:
+def _entries(words: memoryview, ring: memoryview, begin: int) -> EventsRead:
     """The events from position `begin` on that were whole while they were read."""
     end, oldest = words[_END], words[_OLDEST]
     start = max(begin, oldest) if begin <= end else oldest
     if not 0 <= end - start <= RING:
-        return Found(end, [])
+        return EventsRead(end, [])
     at = start % RING
     first = min(end - start, RING - at)
     copy = bytes(ring[at : at + first]) + bytes(ring[: end - start - first])
     taken = max(words[_OLDEST] - start, 0)  # meanwhile, for newer ones
-    return Found(end, _read(copy[taken:]))
+    return EventsRead(end, _read(copy[taken:]))
 
 
-def _read(copy: bytes) -> list[Noted]:
+def _read(copy: bytes) -> list[NotedEvent]:
     found = []
     at = 0
     while at + _HEAD <= len(copy):
@@ -203,7 +203,7 @@ def _read(copy: bytes) -> list[Noted]:
         told = _told(copy[at + _HEAD : at + size])
         if told and number > 0:
             found.append(
-                Noted(
+                NotedEvent(
                     number,
                     at_ms,
                     priority,

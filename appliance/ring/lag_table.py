@@ -63,7 +63,7 @@ class Members(NamedTuple):
     group: str
 
 
-class Groups(NamedTuple):
+class GroupTotals(NamedTuple):
     """states: state → how many groups are in it. members: of groups that have any. left_out: how
     many of these are not among them."""
 
@@ -72,7 +72,7 @@ class Groups(NamedTuple):
     left_out: int
 
 
-NO_GROUPS: Final = Groups(MappingProxyType({}), (), 0)
+NO_GROUPS: Final = GroupTotals(MappingProxyType({}), (), 0)
 
 
 class LagTable:
@@ -92,7 +92,7 @@ class LagTable:
         return ioprocs * (_GROUPS_AT + ROWS * _GROUP_ROW) * 8
 
     def write(
-        self, region: int, lags: Sequence[Lag], left_out: int, groups: Groups = NO_GROUPS
+        self, region: int, lags: Sequence[Lag], left_out: int, groups: GroupTotals = NO_GROUPS
     ) -> None:
         """Its ioproc: this is all there is, ROWS of each at most."""
         assert len(lags) <= ROWS and len(groups.members) <= ROWS
@@ -127,10 +127,10 @@ class LagTable:
         told = list(self._each(_read))
         return [one for lags, _ in told for one in lags], sum(missing for _, missing in told)
 
-    def groups(self) -> Groups:
+    def groups(self) -> GroupTotals:
         """The groups of all regions, every state with its count."""
         told = list(self._each(_read_groups))
-        return Groups(
+        return GroupTotals(
             {state: sum(one.states[state] for one in told) for state in STATES},
             [one for groups in told for one in groups.members],
             sum(one.left_out for one in told),
@@ -163,7 +163,7 @@ def _read(words: memoryview, memory: memoryview) -> tuple[list[Lag], int]:
     return found, words[_LEFT_OUT]
 
 
-def _write_groups(words: memoryview, memory: memoryview, groups: Groups) -> None:
+def _write_groups(words: memoryview, memory: memoryview, groups: GroupTotals) -> None:
     for at, state in enumerate(STATES, _STATES_AT):
         words[at] = groups.states.get(state, 0)
     for row, one in enumerate(groups.members):
@@ -177,7 +177,7 @@ def _write_groups(words: memoryview, memory: memoryview, groups: Groups) -> None
     words[_GROUPS_LEFT_OUT] = groups.left_out
 
 
-def _read_groups(words: memoryview, memory: memoryview) -> Groups:
+def _read_groups(words: memoryview, memory: memoryview) -> GroupTotals:
     states = dict(zip(STATES, words[_STATES_AT : _STATES_AT + len(STATES)], strict=True))
     members = []
     for row in range(min(words[_GROUPS], ROWS)):
@@ -185,4 +185,4 @@ def _read_groups(words: memoryview, memory: memoryview) -> Groups:
         start = (at + _NAME_AT) * 8
         name = bytes(memory[start : start + words[at + _LENGTH]]).decode(errors="replace")
         members.append(Members(words[at + _MEMBERS], name))
-    return Groups(states, members, words[_GROUPS_LEFT_OUT])
+    return GroupTotals(states, members, words[_GROUPS_LEFT_OUT])

@@ -43,7 +43,7 @@ _TRIES: Final = 100
 assert sum(_ROOMS) % 8 == 0 and max(_ROOMS) < 256 and len(_ROOMS) <= 7
 
 
-class Pusher(NamedTuple):
+class PushingClient(NamedTuple):
     """The pushing client. software, version: as ApiVersions told (KIP-511)."""
 
     principal: str
@@ -61,7 +61,7 @@ class Pushed(NamedTuple):
     netproc: int
     row: int
     instance: bytes
-    who: Pusher
+    who: PushingClient
     pushed_ms: int
     interval_ms: int
     codec: int
@@ -93,7 +93,7 @@ class PushRows:
     def keep(
         self,
         instance: bytes,
-        who: Pusher,
+        who: PushingClient,
         now_ms: int,
         interval_ms: int,
         codec: int,
@@ -138,7 +138,7 @@ class PushRows:
         self._words[_PUSHED_OUT] += 1
         return row
 
-    def _say(self, at: int, who: Pusher) -> None:
+    def _say(self, at: int, who: PushingClient) -> None:
         start = (at + _TEXTS_AT) * 8
         lengths = 0
         for which, (room, text) in enumerate(zip(_ROOMS, who, strict=True)):
@@ -205,7 +205,7 @@ def _read(netproc: int, row: int, words: memoryview, memory: memoryview) -> Push
         netproc,
         row,
         seen[:16],
-        Pusher(*texts),
+        PushingClient(*texts),
         told[_PUSHED],
         told[_INTERVAL],
         told[_CODEC],

@@ -48,7 +48,7 @@ class Meter(NamedTuple):
     client_id: str
 
 
-class Use(NamedTuple):
+class QuotaRow(NamedTuple):
     """One meter in one region. limit: per second. name: for people, cut when it is long (whole
     says whether it is not). level: which entity's limit. tokens: left in the bucket. since_ms: when
     the pauses began that have come one after the other; last_ms: how long the last one was told to
@@ -185,14 +185,14 @@ class QuotaTable:
                 total += words[sample + 1]
         return total
 
-    def read(self, slot: int) -> Iterator[Use]:
+    def read(self, slot: int) -> Iterator[QuotaRow]:
         """Every row of every region: what is used and who waits, without asking anybody."""
         for region in range(self.regions):
             for at in self._rows_of(region):
                 words = self._words
                 name_at = (at + self._row) * 8 - _NAME_BYTES
                 name = bytes(self._memory[name_at : name_at + words[at + _LENGTH]])
-                yield Use(
+                yield QuotaRow(
                     digest=self._digest(at),
                     kind=words[at + _KIND],
                     name=name.decode(errors="replace"),

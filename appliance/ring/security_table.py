@@ -10,7 +10,7 @@ cannot push out an entry before it is read; entries beyond the limit are counted
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from appliance.ring.event_ring import RING, SUPERVISOR, EventReader, EventWriter, Noted
+from appliance.ring.event_ring import RING, SUPERVISOR, EventReader, EventWriter, NotedEvent
 from appliance.ring.process_table import peers_of
 
 LOGIN: Final = 0
@@ -177,10 +177,10 @@ class Unread:
         self._readers = {name: one.reader() for name, one in table.regions.items()}
         self._taken: dict[str, list[tuple[int, int]]] = {}
 
-    def take_all(self) -> list[tuple[str, Noted | tuple[int, int]]]:
+    def take_all(self) -> list[tuple[str, NotedEvent | tuple[int, int]]]:
         """(process, entry, or kind and number of those left out), entries by time.
         A successor of this process takes them again, until `mark_taken`."""
-        entries: list[tuple[str, Noted]] = []
+        entries: list[tuple[str, NotedEvent]] = []
         counts: list[tuple[str, tuple[int, int]]] = []
         for name, region in self._regions.items():
             found, missed = self._readers[name].look()

@@ -39,7 +39,7 @@ _SHORT: Final = 4
 waits for the other's wake-up too, and would not if they spun."""
 
 
-class Handler(Protocol):
+class FileHandler(Protocol):
     """Callback for a file that is ready."""
 
     def ready(self, mask: int) -> None:
@@ -66,7 +66,7 @@ class Shell(Protocol):
         ...
 
 
-Failed = Callable[[Handler, Exception], None]
+Failed = Callable[[FileHandler, Exception], None]
 """Is told of a file whose handler raised an exception; may raise it again."""
 
 
@@ -91,7 +91,7 @@ class Loop:
         self._links = links
         self._rereading = seat.rereading
         self._epoll = select.epoll(flags=select.EPOLL_CLOEXEC)
-        self._handlers: dict[int, Handler] = {}
+        self._handlers: dict[int, FileHandler] = {}
         self._spin_ns = seat.spin_us * 1000
         self._worth = 0
         self.on_failure: Failed | None = None
@@ -101,7 +101,7 @@ class Loop:
         # Edge-triggered: each ring of the bell is one event, nobody has to read the counter away.
         self._epoll.register(seat.doorbell, select.EPOLLIN | select.EPOLLET)
 
-    def register(self, fd: int, mask: int, handler: Handler) -> None:
+    def register(self, fd: int, mask: int, handler: FileHandler) -> None:
         """Call `handler.ready` when one of `mask` (EPOLLIN, EPOLLOUT, …) is there on `fd`."""
         self._epoll.register(fd, mask)
         self._handlers[fd] = handler

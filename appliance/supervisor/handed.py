@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from appliance.shell import handing
 from appliance.shell.handing import Guest
-from appliance.supervisor.opening import Doors
+from appliance.supervisor.opening import BoundListeners
 
 
 class Handed:
@@ -23,7 +23,7 @@ class Handed:
         for guests in self.of:
             yield from guests
 
-    def look(self, doors: Doors) -> None:
+    def look(self, doors: BoundListeners) -> None:
         """Take what the netprocs have sent."""
         for netproc, guests in enumerate(self.of):
             end = doors.end(netproc)

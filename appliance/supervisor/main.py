@@ -38,7 +38,7 @@ from appliance.supervisor.layout import Layout
 from appliance.supervisor.listening import AddressInUse, Listeners, in_order, listen_for_scrapers
 from appliance.supervisor.memory import SharedMemory
 from appliance.supervisor.notify import this_process
-from appliance.supervisor.opening import Doors, with_kept
+from appliance.supervisor.opening import BoundListeners, with_kept
 from appliance.supervisor.pushing import push_target
 from appliance.supervisor.reloading import Read, Reloading, Take
 from appliance.supervisor.reporting import Reporting
@@ -99,7 +99,7 @@ def run(
             memory = SharedMemory(layout, log)
             log.keep(memory.events.writer(SUPERVISOR), memory.processes.log_levels)
             folders = Folders(folder, tuple(others), tuple(other_dirs))
-            doors = Doors(own, config, data_dir, listeners, layout.netprocs)
+            doors = BoundListeners(own, config, data_dir, listeners, layout.netprocs)
             supervisor = Supervisor(config, folders, layout, listeners, doors, memory, entries, log)
             supervisor.tell_metrics(scrapers)
             supervisor.reload_by(read, own, showing)
@@ -135,7 +135,7 @@ class Supervisor:
         folder: Folders,
         layout: Layout,
         listeners: Listeners,
-        doors: Doors,
+        doors: BoundListeners,
         memory: SharedMemory,
         entries: Mapping[int, Entry],
         log: Log,

@@ -40,7 +40,7 @@ def with_kept(config: object, data_dir: str, log: Log) -> object:
     return kept
 
 
-class Doors:
+class BoundListeners:
     """names: of every listener, by its number."""
 
     def __init__(

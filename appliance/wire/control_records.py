@@ -21,7 +21,7 @@ COMMIT: Final = 1
 
 
 @record
-class Voter:
+class VoterRecord:
     """voter_directory_id came with version 1."""
 
     voter_id: int = of("int32")
@@ -36,8 +36,8 @@ class LeaderChangeMessage:
     VERSIONS: ClassVar = range(2)
     version: int = of("int16", default=1)
     leader_id: int = of("int32")
-    voters: tuple[Voter, ...] = of("[]struct")
-    granting_voters: tuple[Voter, ...] = of("[]struct")
+    voters: tuple[VoterRecord, ...] = of("[]struct")
+    granting_voters: tuple[VoterRecord, ...] = of("[]struct")
 
 
 @record

@@ -10,7 +10,7 @@ from types import UnionType
 from typing import Any, TypeVar, dataclass_transform, get_args, get_origin
 
 from appliance.base.dataclass import dataclass
-from appliance.wire.fields import Field, Layout
+from appliance.wire.fields import Field, StructLayout
 
 _Cls = TypeVar("_Cls")
 
@@ -40,7 +40,7 @@ def light_record(cls: type[_Cls]) -> type[_Cls]:
     return dataclass(slots=True, kw_only=True)(cls)
 
 
-def layout_of(cls: type, version: int) -> Layout:
+def layout_of(cls: type, version: int) -> StructLayout:
     """The layout of a class in one version; fields that the version lacks keep their default."""
     fields = []
     for item in dataclasses.fields(cls):
@@ -51,7 +51,7 @@ def layout_of(cls: type, version: int) -> Layout:
         nested = layout_of(_element(item.type), version) if kind == "struct" else None
         default = None if item.default is dataclasses.MISSING else item.default
         fields.append(Field(item.name, kind, array, meta["nullable"], meta["tag"], default, nested))
-    return Layout(cls, tuple(fields), True)
+    return StructLayout(cls, tuple(fields), True)
 
 
 def _element(hint: Any) -> Any:

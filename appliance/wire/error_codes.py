@@ -10,7 +10,7 @@ from collections.abc import Generator, Mapping
 from functools import cache
 from typing import Any, Final, NamedTuple
 
-from appliance.wire.fields import Layout
+from appliance.wire.fields import StructLayout
 from appliance.wire.messages import layout_of, response_type
 
 SLICE: Final = 256
@@ -86,7 +86,7 @@ def _plan(api_key: int, version: int) -> _Plan:
     return _plan_of(layout_of(response_type(api_key, version)))
 
 
-def _plan_of(layout: Layout) -> _Plan:
+def _plan_of(layout: StructLayout) -> _Plan:
     below = []
     for field in layout.fields:
         if field.nested is not None:

@@ -32,7 +32,7 @@ PartitionAsked = tuple[tuple[bytes, int], int, int, int, int]
 """(topic id, partition), leader epoch, fetch offset, last fetched epoch, log start offset."""
 
 
-class Limits(NamedTuple):
+class FollowerFetchLimits(NamedTuple):
     """wait_ms, min_bytes: until when and for how much a leader may wait. max_bytes: of the answer.
     partition_bytes: of each partition in it."""
 
@@ -42,7 +42,7 @@ class Limits(NamedTuple):
     partition_bytes: int
 
 
-class PartitionAnswer(NamedTuple):
+class FollowerPartitionAnswer(NamedTuple):
     """diverging: (epoch, end offset) where the logs part, or None."""
 
     topic_id: bytes
@@ -54,18 +54,18 @@ class PartitionAnswer(NamedTuple):
     records: memoryview
 
 
-class Answer(NamedTuple):
+class FollowerFetchAnswer(NamedTuple):
     """partitions: to be read once, in order; raises MalformedRequest."""
 
     error: int
     session_id: int
-    partitions: Iterator[PartitionAnswer]
+    partitions: Iterator[FollowerPartitionAnswer]
 
 
 def encode(
     version: int,
     replica: tuple[int, int],
-    limits: Limits,
+    limits: FollowerFetchLimits,
     session: tuple[int, int],
     partitions: Sequence[PartitionAsked],
     forgotten: Sequence[tuple[bytes, int]],
@@ -103,16 +103,16 @@ def _by_topic(keyed: Iterable[tuple[bytes, T]]) -> dict[bytes, list[T]]:
     return found
 
 
-def decode(body: memoryview) -> Answer:
+def decode(body: memoryview) -> FollowerFetchAnswer:
     """The answer. Raises MalformedRequest."""
     try:
         _, code, session_id = _TOP.unpack_from(body)
     except error as cause:
         raise MalformedRequest("a Fetch answer ends inside a field") from cause
-    return Answer(code, session_id, _partitions(body, _TOP.size))
+    return FollowerFetchAnswer(code, session_id, _partitions(body, _TOP.size))
 
 
-def _partitions(body: memoryview, at: int) -> Iterator[PartitionAnswer]:
+def _partitions(body: memoryview, at: int) -> Iterator[FollowerPartitionAnswer]:
     end = len(body)
     try:
         topics, at = read_uvarint(body, at, end)
@@ -127,7 +127,9 @@ def _partitions(body: memoryview, at: int) -> Iterator[PartitionAnswer]:
         raise MalformedRequest("a Fetch answer ends inside a field") from cause
 
 
-def _partition(body: memoryview, at: int, end: int, topic_id: bytes) -> tuple[PartitionAnswer, int]:
+def _partition(
+    body: memoryview, at: int, end: int, topic_id: bytes
+) -> tuple[FollowerPartitionAnswer, int]:
     index, code, high_watermark, _, log_start = _ANSWER.unpack_from(body, at)
     count, at = read_uvarint(body, at + _ANSWER.size, end)
     for _ in range(count - 1):
@@ -138,7 +140,9 @@ def _partition(body: memoryview, at: int, end: int, topic_id: bytes) -> tuple[Pa
         raise MalformedRequest(f"{length} bytes of records, {end - at} remain")
     records = body[at : at + length]
     diverging, at = _tagged(body, at + length, end)
-    answer = PartitionAnswer(topic_id, index, code, high_watermark, log_start, diverging, records)
+    answer = FollowerPartitionAnswer(
+        topic_id, index, code, high_watermark, log_start, diverging, records
+    )
     return answer, at
 
 

@@ -31,11 +31,11 @@ class Field(NamedTuple):
     nullable: bool = False
     tag: int = -1  # -1: always there; else only when it differs from `default`
     default: Any = None
-    nested: "Layout | None" = None
+    nested: "StructLayout | None" = None
     convert: tuple[Callable[[Any], Any], Callable[[Any], Any]] | None = None
 
 
-class Layout(NamedTuple):
+class StructLayout(NamedTuple):
     """A struct: what makes one (called with the fields by name), its fields, flexible or not."""
 
     make: Callable[..., Any]
@@ -94,7 +94,7 @@ _SMALL_MORE: Final = [bytes((value | 128,)) for value in range(128)]
 # Reading ------------------------------------------------------------------------------------------
 
 
-def reader(layout: Layout) -> Reader:
+def reader(layout: StructLayout) -> Reader:
     """The decoder of one struct."""
     plain = [(f.name, field_reader(f, layout.flexible)) for f in layout.fields if f.tag < 0]
     make, flexible = layout.make, layout.flexible
@@ -114,7 +114,7 @@ def reader(layout: Layout) -> Reader:
     return read
 
 
-def tags_of(layout: Layout) -> tuple[dict[int, tuple[str, Reader]], dict[str, Any]]:
+def tags_of(layout: StructLayout) -> tuple[dict[int, tuple[str, Reader]], dict[str, Any]]:
     """The tagged fields of a struct: name and decoder by tag, default by name."""
     tagged = {f.tag: (f.name, field_reader(f, True)) for f in layout.fields if f.tag >= 0}
     return tagged, {f.name: f.default for f in layout.fields if f.tag >= 0}
@@ -308,7 +308,7 @@ def _least(field: Field, flexible: bool) -> int:
 # Writing ------------------------------------------------------------------------------------------
 
 
-def writer(layout: Layout) -> Writer:
+def writer(layout: StructLayout) -> Writer:
     """The encoder of one struct: takes any object with the attributes that the fields name."""
     plain = [(f.name, field_writer(f, layout.flexible)) for f in layout.fields if f.tag < 0]
     tagged = sorted(

@@ -19,7 +19,7 @@ _CURRENT_SIZE: Final = 9
 _I32: Final = Struct(">i")
 
 
-class Endpoint(NamedTuple):
+class NodeEndpoint(NamedTuple):
     """Where a node is reached by whoever is told of it."""
 
     node_id: int
@@ -33,14 +33,14 @@ def current(tag: int, leader: int, epoch: int) -> bytes:
     return _CURRENT.pack(1, tag, _CURRENT_SIZE, leader, epoch, 0)
 
 
-def endpoints(nodes: Iterable[Endpoint]) -> bytes:
+def endpoints(nodes: Iterable[NodeEndpoint]) -> bytes:
     """The tagged fields of a body, when there is somebody to be told of."""
     rows = [_row(node) for node in nodes]
     field = b"".join((uvarint(len(rows) + 1), *rows))
     return b"".join((b"\1\0", uvarint(len(field)), field))
 
 
-def _row(node: Endpoint) -> bytes:
+def _row(node: NodeEndpoint) -> bytes:
     host = node.host.encode()
     rack = None if node.rack is None else node.rack.encode()
     where = (_I32.pack(node.node_id), uvarint(len(host) + 1), host, _I32.pack(node.port))

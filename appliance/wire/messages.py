@@ -21,7 +21,7 @@ from kio.schema.index import api_key_map, schema_name_map
 from kio.static.constants import EntityType
 
 from appliance.base.errors import MalformedRequest
-from appliance.wire.fields import UNREADABLE, Field, Layout, Reader, Writer, reader, writer
+from appliance.wire.fields import UNREADABLE, Field, Reader, StructLayout, Writer, reader, writer
 from appliance.wire.offset_messages import (
     COMMIT_VERSIONS,
     FETCH_VERSIONS,
@@ -214,10 +214,10 @@ _ZERO: Final = {"string": "", "bytes": b"", "bool": False, "float64": 0.0}
 
 
 @cache
-def layout_of(cls: type) -> Layout:
+def layout_of(cls: type) -> StructLayout:
     """The layout of one of kio's classes."""
     flexible = cls.__flexible__  # type: ignore[attr-defined]
-    return Layout(cls, tuple(_field(f) for f in dataclasses.fields(cls)), flexible)
+    return StructLayout(cls, tuple(_field(f) for f in dataclasses.fields(cls)), flexible)
 
 
 def _field(item: "dataclasses.Field[Any]") -> Field:
@@ -247,7 +247,7 @@ def _shape(hint: Any) -> tuple[Any, bool, bool]:
     return hint, False, nullable
 
 
-def _implicit_default(kind: str, array: bool, nullable: bool, nested: Layout | None) -> Any:
+def _implicit_default(kind: str, array: bool, nullable: bool, nested: StructLayout | None) -> Any:
     """The default of a tagged field for which the schema names none."""
     if array:
         return ()

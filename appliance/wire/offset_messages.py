@@ -118,7 +118,7 @@ class FetchGroup:
         self.topics = topics
 
 
-class Fetch:
+class OffsetFetch:
     """An OffsetFetch request."""
 
     __slots__ = ("groups", "require_stable")
@@ -284,7 +284,7 @@ def _fetch_group(version: int, data: bytes, at: int, left: int) -> tuple[FetchGr
     return FetchGroup(group_id, member_id, member_epoch, topics), at, left
 
 
-def read_fetch(version: int, data: bytes, elements_max: int) -> Fetch:
+def read_fetch(version: int, data: bytes, elements_max: int) -> OffsetFetch:
     """An OffsetFetch request of one of FETCH_VERSIONS. elements_max: of all its arrays."""
     count, at = _count(data, 0, True, 3)
     if count < 0:
@@ -296,7 +296,7 @@ def read_fetch(version: int, data: bytes, elements_max: int) -> Fetch:
         groups.append(group)
     require_stable = data[at] != 0
     _tags(data, at + 1)
-    return Fetch(groups, require_stable)
+    return OffsetFetch(groups, require_stable)
 
 
 def split_fetch(

@@ -29,7 +29,7 @@ Field = tuple[int, int, int | memoryview]
 """(number, wire type, value): a whole number or the bytes."""
 
 
-class Sample(NamedTuple):
+class MetricPoint(NamedTuple):
     """One number of one metric. kind: GAUGE, or COUNTER when it only rises and is a total. labels:
     of the point, in the order in which they came."""
 
@@ -40,9 +40,9 @@ class Sample(NamedTuple):
     value: int | float
 
 
-def samples(data: bytes, most: int) -> list[Sample]:
+def samples(data: bytes, most: int) -> list[MetricPoint]:
     """The numbers in a MetricsData, `most` at most, in their order. Raises MalformedRequest."""
-    found: list[Sample] = []
+    found: list[MetricPoint] = []
     for resource in _nested(memoryview(data), 1):
         for scope in _nested(resource, 2):
             for metric in _nested(scope, 2):
@@ -53,7 +53,7 @@ def samples(data: bytes, most: int) -> list[Sample]:
     return found
 
 
-def _metric(data: memoryview) -> Iterator[Sample]:
+def _metric(data: memoryview) -> Iterator[MetricPoint]:
     name = unit = ""
     points: list[memoryview] = []
     kind = GAUGE
@@ -77,7 +77,7 @@ def _is_total(data: memoryview) -> bool:
     return told.get(2) == _CUMULATIVE and told.get(3) == 1
 
 
-def _point(name: str, kind: str, unit: str, data: memoryview) -> Iterator[Sample]:
+def _point(name: str, kind: str, unit: str, data: memoryview) -> Iterator[MetricPoint]:
     """Yields the sample of a NumberDataPoint; nothing when it has no value."""
     labels = []
     value: int | float | None = None
@@ -89,7 +89,7 @@ def _point(name: str, kind: str, unit: str, data: memoryview) -> Iterator[Sample
         elif wire == _BYTES and number == 7 and isinstance(told, memoryview):
             labels.append(_label(told))
     if value is not None:
-        yield Sample(name, kind, unit, tuple(labels), value)
+        yield MetricPoint(name, kind, unit, tuple(labels), value)
 
 
 def _label(data: memoryview) -> tuple[str, str]:

@@ -17,7 +17,7 @@ from typing import Any
 from appliance.wire.fields import (
     FIXED,
     Field,
-    Layout,
+    StructLayout,
     array_writer,
     field_writer,
     nullable_writer,
@@ -53,7 +53,7 @@ def _writer_of(api_key: int, version: int) -> Writer:
     return _struct_writer(layout_of(response_type(api_key, version)))
 
 
-def _struct_writer(layout: Layout) -> Writer:
+def _struct_writer(layout: StructLayout) -> Writer:
     return fields_writer(layout.fields, layout.flexible)
 
 

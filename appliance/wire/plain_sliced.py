@@ -9,7 +9,7 @@ from dataclasses import MISSING
 from functools import cache
 from typing import Any, Final
 
-from appliance.wire.fields import Field, Layout, array_writer, put_uvarint
+from appliance.wire.fields import Field, StructLayout, array_writer, put_uvarint
 from appliance.wire.messages import layout_of, response_type
 from appliance.wire.plain import Values, Writer, fields_writer
 
@@ -33,7 +33,7 @@ def _sliced_writer_of(api_key: int, version: int) -> SlicedWriter:
     return _struct(layout_of(response_type(api_key, version)))
 
 
-def _struct(layout: Layout) -> SlicedWriter:
+def _struct(layout: StructLayout) -> SlicedWriter:
     parts: list[tuple[Writer, SlicedWriter | None]] = []
     before: list[Field] = []
     for field in layout.fields:

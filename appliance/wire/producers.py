@@ -23,7 +23,7 @@ _THROTTLE: Final = bytes(4)
 _NO_TAGS: Final = b"\0"
 
 
-class Told(NamedTuple):
+class DescribedProducers(NamedTuple):
     """The DescribeProducers result of one partition. rows: bytes of `encode`, in pieces."""
 
     partition: int
@@ -37,7 +37,7 @@ def encode(rows: Iterable[Row]) -> bytes:
     return b"".join([ROW.pack(*row) for row in rows])
 
 
-def answer(topics: Sequence[tuple[str, Sequence[Told]]]) -> list[Any]:
+def answer(topics: Sequence[tuple[str, Sequence[DescribedProducers]]]) -> list[Any]:
     """The body of the answer, in pieces. topics: by name, as they were asked for."""
     out: list[bytes] = []
     for _ in put_answer(out, topics):
@@ -46,7 +46,7 @@ def answer(topics: Sequence[tuple[str, Sequence[Told]]]) -> list[Any]:
 
 
 def put_answer(
-    out: list[bytes], topics: Sequence[tuple[str, Sequence[Told]]]
+    out: list[bytes], topics: Sequence[tuple[str, Sequence[DescribedProducers]]]
 ) -> Generator[None, None, None]:
     """Appends the pieces of `answer` to `out`, and stops after each partition."""
     out += [_THROTTLE, uvarint(len(topics) + 1)]

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from appliance.wire.fields import (
     Field,
-    Layout,
     Reader,
+    StructLayout,
     check_null,
     field_reader,
     read_count,
@@ -30,7 +30,7 @@ SLICE: Final = 128
 """Structs between two stops: some hundred µs."""
 
 
-def slices(layout: Layout) -> SlicedReader:
+def slices(layout: StructLayout) -> SlicedReader:
     """The decoder of one struct."""
     whole: list[tuple[str, Reader | None, SlicedReader | None]] = []
     for field in layout.fields:
@@ -56,7 +56,7 @@ def slices(layout: Layout) -> SlicedReader:
     return read
 
 
-def _array(field: Field, nested: Layout, flexible: bool) -> SlicedReader:
+def _array(field: Field, nested: StructLayout, flexible: bool) -> SlicedReader:
     least, nullable = smallest(field, flexible), field.nullable
     inner = any(one.array and one.nested is not None and one.tag < 0 for one in nested.fields)
     at_once = None if inner else reader(nested)

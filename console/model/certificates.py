@@ -8,14 +8,14 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
-from appliance.observer.shown import Certificate, certificate
+from appliance.observer.shown import ShownCertificate, certificate
 
 SOON_S: Final = 14 * 86_400.0
 AT_ONCE_S: Final = 2 * 86_400.0
 EVERY_S: Final = 60.0
 _PATIENCE_S: Final = 3.0
 
-Shows = Callable[[str, int, float], Certificate]
+Shows = Callable[[str, int, float], ShownCertificate]
 
 
 class Secured(NamedTuple):
@@ -31,7 +31,7 @@ class Shown(NamedTuple):
     """certificate: None where none was shown; problem says why."""
 
     listener: Secured
-    certificate: Certificate | None
+    certificate: ShownCertificate | None
     problem: str = ""
 
 
@@ -65,7 +65,7 @@ class Watch:
         return self._found
 
 
-def told(found: Certificate, now_s: float) -> str:
+def told(found: ShownCertificate, now_s: float) -> str:
     """The problem with a certificate's validity, as a part of a sentence; "" when it is good for
     another two weeks. now_s: since 1970.
     """

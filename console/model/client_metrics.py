@@ -4,15 +4,15 @@ import time
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from appliance.observer.client_metrics import Client, ClientMetrics
+from appliance.observer.client_metrics import ClientMetrics, PushedSamples
 from appliance.ring.push_table import PushTable
-from appliance.wire.otlp import Sample
+from appliance.wire.otlp import MetricPoint
 from appliance.wire.uuids import format_uuid
 from console.model.failure import Failure
 from console.model.observed import observed
 
 _NS_MS: Final = 1_000_000
-Number: TypeAlias = Sample
+Number: TypeAlias = MetricPoint
 """One number of one metric, as it was pushed."""
 
 
@@ -74,7 +74,7 @@ def instances(data_dir: str) -> list[Instance]:
     return [one.client for one in Pushes(observed(data_dir).tables.pushes).look()]
 
 
-def _instance(one: Client, now_ms: int) -> Instance:
+def _instance(one: PushedSamples, now_ms: int) -> Instance:
     return Instance(
         one.pushed.who.client_id,
         format_uuid(one.pushed.instance),

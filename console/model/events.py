@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from appliance.ring.event_ring import EventReader, Noted
+from appliance.ring.event_ring import EventReader, NotedEvent
 from console.model.failure import Failure, usage
 from console.model.observed import observed
 
@@ -206,7 +206,7 @@ class Feeds:
         return self._feed.seen
 
 
-def _event(started_ms: int, process: str, one: Noted) -> Event:
+def _event(started_ms: int, process: str, one: NotedEvent) -> Event:
     level = LEVELS[min(max(one.priority - _FIRST, 0), len(LEVELS) - 1)]
     key = f"{started_ms} {process} {one.number}"
     return made(key, one.at_ms, level, process, one.event, dict(one.fields))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from appliance.history.samples import Disk as DiskSample
+from appliance.history.samples import FolderSample as DiskSample
 from console.model.history import Past
 
 _LEAST_S: Final = 600.0

@@ -22,8 +22,8 @@ from appliance.base.errors import StorageFailed
 from appliance.base.os_disk import OsDisk
 from appliance.history.format import MINUTE, SECOND, UnknownHistory
 from appliance.history.reading import HistoryReader, Many, Moment
-from appliance.history.samples import Api, Process, Traffic, Use, Whole
-from appliance.history.samples import Disk as DiskSample
+from appliance.history.samples import ApiSample, ClientSample, ProcessSample, TopicSample, Whole
+from appliance.history.samples import FolderSample as DiskSample
 from console.model.failure import Failure
 
 SECONDS: Final = SECOND
@@ -105,19 +105,19 @@ class History:
         """All of the appliance. newest: so many samples at most, 0 for all."""
         return _past(self._reader.whole(step, newest))
 
-    def topics(self, step: int, newest: int = 0) -> Of[Traffic]:
+    def topics(self, step: int, newest: int = 0) -> Of[TopicSample]:
         """Topic → what went through it, at every moment at which the appliance ran."""
-        return self._filled(self._reader.topics(step, newest), step, newest, Traffic())
+        return self._filled(self._reader.topics(step, newest), step, newest, TopicSample())
 
-    def topic(self, name: str, step: int, newest: int = 0) -> Past[Traffic]:
+    def topic(self, name: str, step: int, newest: int = 0) -> Past[TopicSample]:
         """One topic; nothing but zeros when it is not known."""
         found = self._reader.topics(step, newest)
         alone = Many({name: found.of.get(name, ())}, found.left_out)
-        return self._filled(alone, step, newest, Traffic()).of[name]
+        return self._filled(alone, step, newest, TopicSample()).of[name]
 
-    def clients(self, newest: int = 0) -> Of[Use]:
+    def clients(self, newest: int = 0) -> Of[ClientSample]:
         """Client → what it did, second by second for ten minutes."""
-        return self._filled(self._reader.clients(SECONDS, newest), SECONDS, newest, Use())
+        return self._filled(self._reader.clients(SECONDS, newest), SECONDS, newest, ClientSample())
 
     def lags(self) -> dict[tuple[str, str], Series]:
         """(group, topic) → records behind, minute by minute for a day, where it is known."""
@@ -127,11 +127,11 @@ class History:
             for who, told in found.items()
         }
 
-    def apis(self, step: int, newest: int = 0) -> dict[int, Past[Api]]:
+    def apis(self, step: int, newest: int = 0) -> dict[int, Past[ApiSample]]:
         """API key → what was asked and how long it took, when it was asked."""
         return {key: _past(told) for key, told in self._reader.apis(step, newest).of.items()}
 
-    def processes(self, step: int, newest: int = 0) -> dict[tuple[int, int], Past[Process]]:
+    def processes(self, step: int, newest: int = 0) -> dict[tuple[int, int], Past[ProcessSample]]:
         """(kind, index) → what a process used."""
         return {key: _past(told) for key, told in self._reader.processes(step, newest).of.items()}
 

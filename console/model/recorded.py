@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from appliance.history.samples import Client, Use
+from appliance.history.samples import ClientIdentity, ClientSample
 from appliance.quotas.limits import FETCH, PRODUCE
 from console.model import history
 from console.model.history import Past
@@ -43,7 +43,7 @@ def recorded(link: Link) -> Recorded:
 
 
 def by_second(
-    clients: Mapping[Client, Past[Use]], seconds: int, last_s: float
+    clients: Mapping[ClientIdentity, Past[ClientSample]], seconds: int, last_s: float
 ) -> tuple[Traffic, ...]:
     """So many seconds until last_s, wall clock. Time in which the appliance did not run, or the
     client did nothing, is there with 0; kinds of addresses count together."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from appliance.history.samples import Api, Whole
+from appliance.history.samples import ApiSample, Whole
 from appliance.observer.names import api_name
 from console.model.forecast import Forecast, forecast
 from console.model.history import MINUTES, SECONDS, Past, Series, read
@@ -70,7 +70,7 @@ class Memory:
             past.close()
 
 
-def _p99s(apis: Mapping[int, Past[Api]]) -> dict[str, Series]:
+def _p99s(apis: Mapping[int, Past[ApiSample]]) -> dict[str, Series]:
     found = {}
     for key, past in apis.items():
         told = past.levels("p99_us")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from appliance.observer.door import Observer
-from appliance.observer.snapshot import Process
+from appliance.observer.snapshot import ProcessCounters
 from appliance.shell.handing import PART
 from console.model.failure import UNREACHABLE, Failure, usage
 from console.model.observed import observed
@@ -43,7 +43,7 @@ def renew(data_dir: str, names: tuple[str, ...], limit_s: float = _LIMIT_S) -> I
         yield _renew(seen, data_dir, name, limit_s)
 
 
-def _all(seen: Observer) -> list[Process]:
+def _all(seen: Observer) -> list[ProcessCounters]:
     return [one for one in seen.snapshot().processes if one.name.startswith(_KIND)]
 
 
@@ -71,5 +71,5 @@ def _renew(seen: Observer, data_dir: str, name: str, limit_s: float) -> Renewed:
     )  # fmt: skip
 
 
-def _named(seen: Observer, name: str) -> Process:
+def _named(seen: Observer, name: str) -> ProcessCounters:
     return next(one for one in _all(seen) if one.name == name)

@@ -20,7 +20,7 @@ from appliance.metadata.follower import Follower, skip_silently
 from appliance.metadata.parts import Endpoint
 from appliance.observer.door import Observer
 from appliance.observer.names import api_name, error_name
-from appliance.observer.snapshot import Api, Snapshot
+from appliance.observer.snapshot import ApiCounters, Snapshot
 from appliance.observer.traffic import NOTHING, Sums
 from appliance.ring.client_table import ClientTable
 from appliance.ring.push_table import PushTable
@@ -97,7 +97,9 @@ class Meter:
         self._now: Snapshot = self._observer.snapshot()
         self._before: Snapshot | None = None
         self._seconds = max(time.time() - self.started_ms / 1000, 1e-3)
-        self._asked: deque[tuple[int, dict[int, Api]]] = deque([(self._now.at_ns, self._now.apis)])
+        self._asked: deque[tuple[int, dict[int, ApiCounters]]] = deque(
+            [(self._now.at_ns, self._now.apis)]
+        )
         self._topics: dict[TopicId, TopicRate] = {}
         self._by_name: dict[str, TopicRate] = {}
         self._past: dict[TopicId, Sums] = {}  # at the look before
@@ -169,7 +171,7 @@ class Meter:
                 at_ns, apis = next(
                     one for one in self._asked if one[0] >= oldest or one[0] == at_ns
                 )
-            nothing = Api()
+            nothing = ApiCounters()
             found = {key: api.since(apis.get(key, nothing)) for key, api in found.items()}
             seconds = max((self._now.at_ns - at_ns) / _NS, 1e-3)
         asked = [(key, api) for key, api in found.items() if api.requests or api.errors]
@@ -236,7 +238,7 @@ class Meter:
         return dict(self._by_name)
 
 
-def _api(key: int, api: Api, seconds: float) -> ApiRate:
+def _api(key: int, api: ApiCounters, seconds: float) -> ApiRate:
     return ApiRate(
         api_name(key),
         api.requests,

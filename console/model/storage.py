@@ -21,7 +21,7 @@ from appliance.control import quorum_state, repair
 from appliance.ioproc import checkpoints
 from appliance.logstore import files, scrub
 from appliance.logstore.recovery import read_topic_id
-from appliance.logstore.scrub import ANY, DERIVED, HOLE, TAIL, Damage, Known
+from appliance.logstore.scrub import ANY, DERIVED, HOLE, TAIL, Damage, ScrubbedLog
 from appliance.metadata import checkpoint
 from appliance.metadata.effective import log_config
 from appliance.metadata.follower import LOG_FOLDER, Follower, MetadataUnreadable, skip_silently
@@ -69,7 +69,7 @@ class Place:
     topic: str
     partition: int
     bytes: int
-    known: Known
+    known: ScrubbedLog
     elsewhere: bool = False
 
     @property
@@ -199,22 +199,22 @@ class _Facts:
         found = None if self.image is None else self.image.partition(topic, partition)
         return found is not None and any(node != self._node_id for node in found.isr)
 
-    def of(self, folder: str, topic: str, partition: int, *, future: bool) -> Known:
+    def of(self, folder: str, topic: str, partition: int, *, future: bool) -> ScrubbedLog:
         """The facts of one log."""
         if topic == METADATA_TOPIC:
-            return Known(gaps=False)
+            return ScrubbedLog(gaps=False)
         gaps = True
         if self.image is not None and topic in self.image.topics_by_name:
             gaps = log_config(self.image, BrokerConfig(), topic).compact
             gaps = gaps or (topic, partition) in self._compacted  # once, or by the node's settings
         if future:  # a copy that grows: nothing says how far it is
-            return Known(gaps=gaps)
+            return ScrubbedLog(gaps=gaps)
         end = ANY
         topic_id = read_topic_id(self._disk, folder)
         if self._ends is not None and topic_id is not None:
             end = self._ends.get((topic_id, partition), ANY)
         point = self._points.get((topic, partition), 0)
-        return Known(end, point, self._orderly and self._ends is None, gaps)
+        return ScrubbedLog(end, point, self._orderly and self._ends is None, gaps)
 
 
 def metadata_of(

@@ -9,7 +9,7 @@ from appliance.base.errors import StorageFailed
 from appliance.base.os_disk import OsDisk
 from appliance.metadata.follower import Follower, MetadataUnreadable, skip_silently
 from appliance.observer.door import NotThere, Observer
-from appliance.observer.health import Verdict, Watch, not_sent_to
+from appliance.observer.health import HealthWatch, Verdict, not_sent_to
 from console.model.failure import usage
 from penstock import reach
 
@@ -29,7 +29,7 @@ class Waiting:
         self._probes = probes
         self.probed = False
         self._observer: Observer | None = None
-        self._watch: Watch | None = None
+        self._watch: HealthWatch | None = None
         self._follower: Follower | None = None
         self.is_there = False
 
@@ -59,13 +59,13 @@ class Waiting:
         """With what a probe found."""
         from appliance.exporter.post import Address, of_endpoint
         from appliance.exporter.probe import failed  # here: it brings Kafka's messages
-        from appliance.exporter.probing import Probed, looked
+        from appliance.exporter.probing import ProbeResult, looked
 
         observer, follower = self._observer, self._follower
         assert observer is not None and follower is not None and self._watch is not None
         me = follower.image.brokers.get(follower.identity.node_id)
         if not self._watch.is_broker or me is None:
-            probed = Probed(skipped="this node has no partitions, it is a controller alone")
+            probed = ProbeResult(skipped="this node has no partitions, it is a controller alone")
         else:
             addresses = [of_endpoint(one) for one in me.endpoints]
             if self._bootstrap:
@@ -87,7 +87,7 @@ class Waiting:
             self._observer = None
             self._observer = Observer(self._data_dir)
             tables = self._observer.tables
-            self._watch = Watch(tables.processes, tables.partitions)
+            self._watch = HealthWatch(tables.processes, tables.partitions)
             self._follower = Follower(OsDisk(), self._data_dir, tables.partitions, skip_silently)
         assert self._watch is not None and self._follower is not None
         found = self._sure(self._watch, time.monotonic_ns)
@@ -100,7 +100,7 @@ class Waiting:
         return found._replace(missing=(why,)) if why else found
 
     @staticmethod
-    def _sure(watch: Watch, clock: Callable[[], int]) -> Verdict:
+    def _sure(watch: HealthWatch, clock: Callable[[], int]) -> Verdict:
         """The verdict of the tables, once it is known which loops turn."""
         watch.look(now_ns := clock())
         while not (found := watch.verdict(now_ns)).missing and watch.unsure(now_ns):

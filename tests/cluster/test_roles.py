@@ -8,7 +8,7 @@ import confluent_kafka
 import pytest
 
 from appliance.observer.door import Observer
-from appliance.observer.health import Watch
+from appliance.observer.health import HealthWatch
 from appliance.ring.process_table import CONTROL, IOPROC, Peer
 from appliance.shell.version import current
 from benchmarks import nodes as layout
@@ -111,7 +111,7 @@ def test_the_controller_has_no_process_and_no_row_for_partitions(nodes):
     tables = table(nodes, CONTROLLER)
     assert not [peer for peer in tables.processes.peers if peer.kind == IOPROC]
     assert not [row.handle for row in tables.partitions.live_rows()]
-    watch = Watch(tables.processes, tables.partitions)
+    watch = HealthWatch(tables.processes, tables.partitions)
     assert not watch.is_broker
     nodes.wait(lambda: watch.verdict(0).missing == (), "it is ready")
     nodes.wait(lambda: "as controller" in nodes[CONTROLLER].output(), "it says so")

@@ -11,7 +11,7 @@ from appliance.base.os_disk import OsDisk
 from appliance.config.log_config import LogConfig
 from appliance.logstore import cleanable, swap
 from appliance.logstore.compaction import Compactor
-from appliance.logstore.log import Log
+from appliance.logstore.log import PartitionLog
 from appliance.wire.batch import NewRecord, build_batch, iter_records, read_header
 from benchmarks import kafka
 
@@ -54,7 +54,7 @@ def test_both_ways(tmp_path):
 
 def opened(folder):
     config = LogConfig(segment_bytes=SEGMENT, compact=True, delete=False)
-    return Log.open(
+    return PartitionLog.open(
         OsDisk(),
         str(folder),
         config,

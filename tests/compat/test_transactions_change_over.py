@@ -11,10 +11,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from appliance.base.os_disk import OsDisk
 from appliance.config.log_config import LogConfig
-from appliance.coordinators.transactions.settings import Settings
+from appliance.coordinators.transactions.settings import TransactionSettings
 from appliance.coordinators.transactions.shard import TransactionShard
 from appliance.coordinators.transactions.states import NAMES
-from appliance.logstore.log import Log
+from appliance.logstore.log import PartitionLog
 from appliance.logstore.producer_snapshot import decode_snapshot
 from appliance.metadata.image import MetadataImage
 from appliance.wire.batch import HEADER_SIZE, iter_records, read_header
@@ -80,7 +80,7 @@ def answers_are_kafka_s(node):
 
 def transactions(folder):
     """What our coordinator knows when it loads Kafka's log: state and partitions by id."""
-    shard = TransactionShard(0, 0, Settings(), MetadataImage(), lambda: None)
+    shard = TransactionShard(0, 0, TransactionSettings(), MetadataImage(), lambda: None)
     for path in folder.glob("__transaction_state-*/*.log"):
         data, at = path.read_bytes(), 0
         while at + HEADER_SIZE <= len(data) and (size := read_header(data, at).size) > HEADER_SIZE:
@@ -98,7 +98,7 @@ def rebuilt(folder):
     snapshot = decode_snapshot(max(folder.glob("*.snapshot")).read_bytes(), 0)
     for path in (*folder.glob("*.txnindex"), *folder.glob("*.snapshot")):
         path.unlink()
-    log = Log.open(
+    log = PartitionLog.open(
         OsDisk(),
         str(folder),
         LogConfig(),

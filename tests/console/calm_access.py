@@ -2,7 +2,7 @@
 
 from appliance.authorization.standard import ALLOW, DENY, LITERAL, PREFIXED, AclRule
 from appliance.history.audit_log import time_text
-from appliance.observer.shown import Certificate
+from appliance.observer.shown import ShownCertificate
 from console.model.access import AccessSeen
 from console.model.acls import Policy
 from console.model.audit_memory import AuditSeen, LastLogin
@@ -69,7 +69,7 @@ def audit(now_s):
 def certificates(now_s):
     def shown(name, port, days):
         names = ("edge.example.org", "localhost", "127.0.0.1")
-        found = Certificate(now_s - 30 * DAY, now_s + days * DAY, names, "CN=edge.example.org")
+        found = ShownCertificate(now_s - 30 * DAY, now_s + days * DAY, names, "CN=edge.example.org")
         return Shown(Secured(name, "edge.example.org", port), found)
 
     closed = Shown(Secured("CONTROLLER", "edge.example.org", 9095), None, "Connection refused")

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from appliance.history.samples import Whole
 from appliance.quotas.limits import PRODUCE, entity_text
-from appliance.wire.otlp import Sample as OneSample
+from appliance.wire.otlp import MetricPoint as OneSample
 from console.model.client_metrics import Instance, Pushing
 from console.model.clients import Connection
 from console.model.cluster import Cluster

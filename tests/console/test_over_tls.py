@@ -254,7 +254,7 @@ def test_a_certificate_is_looked_at_once_a_minute():
     ],
 )
 def test_the_time_of_a_certificate_in_words(now_s, says):
-    found = certificates.Certificate(0.0, 30 * 86_400.0, (), "")
+    found = certificates.ShownCertificate(0.0, 30 * 86_400.0, (), "")
     assert certificates.told(found, now_s) == says
 
 

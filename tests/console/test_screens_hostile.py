@@ -8,10 +8,10 @@ import pytest
 
 from appliance.authorization.standard import AclRule
 from appliance.history.samples import Whole
-from appliance.observer.shown import Certificate
+from appliance.observer.shown import ShownCertificate
 from appliance.quotas.limits import CONNECTION, PRODUCE, entity_text
 from appliance.ring.event_ring import LONGEST_TEXT
-from appliance.wire.otlp import Sample as OneSample
+from appliance.wire.otlp import MetricPoint as OneSample
 from console.model.access import AccessSeen
 from console.model.acls import Policy
 from console.model.audit_memory import AuditSeen, LastLogin
@@ -232,7 +232,7 @@ def audited():
 def shown():
     """Certificates for such names."""
     for n, name in enumerate(HOSTILE):
-        ends = Certificate(-1e30 if n % 2 else 0.0, 1e30 if n % 3 else float(n), HOSTILE, name)
+        ends = ShownCertificate(-1e30 if n % 2 else 0.0, 1e30 if n % 3 else float(n), HOSTILE, name)
         yield Shown(Secured(name, name, n), ends if n % 4 else None, name)
 
 

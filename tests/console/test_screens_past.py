@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from appliance.history.samples import Disk, Whole
+from appliance.history.samples import FolderSample, Whole
 from console.model.attention import NOTE, attention
 from console.model.disk import LogFolder
 from console.model.forecast import forecast
@@ -70,7 +70,7 @@ def test_the_past_is_charted_and_z_makes_it_longer(alone, wrote):
 
 def disk(*points):
     times = tuple(float(at) for at, _ in points)
-    told = tuple(Disk(0, 100 * GB, 100 * GB - used, used) for _, used in points)
+    told = tuple(FolderSample(0, 100 * GB, 100 * GB - used, used) for _, used in points)
     return Past(times, (60.0,) * len(points), told)
 
 

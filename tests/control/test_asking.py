@@ -6,7 +6,7 @@ import pytest
 
 from appliance.base import errors
 from appliance.base.errors import PeerError, Refused
-from appliance.control.broker.asking import Asker, Asking
+from appliance.control.broker.asking import Asking, BrokerAsker
 from appliance.handlers.deleted_topics import LATER, one_name
 from appliance.metadata.image import MetadataImage
 from appliance.metadata.trash import Buried, Kept, bury, say
@@ -53,7 +53,7 @@ class World:
         self.links = {2: Link(), 3: Link()}
         self.noted = True
         self.heard = []
-        self.asker = Asker(
+        self.asker = BrokerAsker(
             lambda broker: self.links[broker.broker_id],
             lambda name: self.noted,
             lambda netproc, token, what, said: self.heard.append((netproc, token, said)),

@@ -8,7 +8,7 @@ from test_topic_trash import DATA, NOW_MS, SILENT, Roomy
 
 from appliance.config.broker import BrokerConfig
 from appliance.control.burying import Burying
-from appliance.control.noticing import Decided, Noticing
+from appliance.control.noticing import DecidedBatch, Noticing
 from appliance.metadata.image import MetadataImage
 from appliance.wire import kraft_records as kraft
 
@@ -44,7 +44,7 @@ class World:
     def hear(self, at_ms):
         """Another node has removed the topic then."""
         removal = kraft.RemoveTopicRecord(topic_id=A)
-        return self.noticing.notice(Decided([removal], 3, at_ms), self.image)
+        return self.noticing.notice(DecidedBatch([removal], 3, at_ms), self.image)
 
     def run(self):
         [((_, note), job)] = self.jobs

@@ -19,7 +19,7 @@ from appliance.control.images import Images
 from appliance.control.keeping import Keeper
 from appliance.control.metadata_log import MetadataLog
 from appliance.control.mutations import Mutations
-from appliance.control.requests import Requests
+from appliance.control.requests import AdminRequests
 from appliance.control.waiting import LOST, Decision, WaitingAnswers
 from appliance.handlers.admin_apis import APIS
 from appliance.quorum.replica import Replica
@@ -129,7 +129,7 @@ PARTS = [
     (Contexts, "refresh"),
     (Deciding, "decide"),
     (Mutations, "permit"),
-    (Requests, "ensure_topic"),
+    (AdminRequests, "ensure_topic"),
     (WaitingAnswers, "put"),
     (shell, "read"),
 ]

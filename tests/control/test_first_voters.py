@@ -13,8 +13,8 @@ from appliance.control.first_voters import FirstVoters
 from appliance.control.format import open_or_format
 from appliance.control.voter_records import of_snapshot
 from appliance.metadata import checkpoint
-from appliance.quorum.messages import Known
-from appliance.quorum.voters import DYNAMIC, Electorate, Endpoint, Voter
+from appliance.quorum.messages import QuorumState
+from appliance.quorum.voters import DYNAMIC, ControllerEndpoint, Electorate, Voter
 from appliance.wire.uuids import parse_uuid
 from benchmarks import kafka
 
@@ -23,8 +23,8 @@ ONE, TWO = "JEXY6aqzQY-32P5TStzaFg", "MvDxzVmcRsaTz33bUuRU6A"
 LIST = f"1@127.0.0.1:9193:{ONE},2@[::1]:9293:{TWO}"
 SNAPSHOT = "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint"
 BOTH = (
-    Voter(1, parse_uuid(ONE), (Endpoint("CONTROLLER", "127.0.0.1", 9193),)),
-    Voter(2, parse_uuid(TWO), (Endpoint("CONTROLLER", "::1", 9293),)),
+    Voter(1, parse_uuid(ONE), (ControllerEndpoint("CONTROLLER", "127.0.0.1", 9193),)),
+    Voter(2, parse_uuid(TWO), (ControllerEndpoint("CONTROLLER", "::1", 9293),)),
 )
 SETTINGS = {
     "listeners": "PLAINTEXT://127.0.0.1:9192,CONTROLLER://127.0.0.1:9193",
@@ -96,7 +96,7 @@ def test_who_has_followed_somebody_is_told_of_nobody(tmp_path):
     identity, _ = opened(tmp_path, None)
     folder = tmp_path / "__cluster_metadata-0"
     folder.mkdir()
-    quorum_state.write(OsDisk(), str(folder), Known(3, leader=1), dynamic=True, voters=())
+    quorum_state.write(OsDisk(), str(folder), QuorumState(3, leader=1), dynamic=True, voters=())
     assert not late(tmp_path, FirstVoters(), identity)
     with pytest.raises(ConfigError, match=f"names {ONE} for node 1: name that of the folder"):
         late(tmp_path, first_voters.parse(LIST, settings()), identity)

@@ -9,7 +9,7 @@ from appliance.base.os_disk import OsDisk
 from appliance.config.broker import BrokerConfig
 from appliance.control import quorum_state
 from appliance.control.format import open_or_format
-from appliance.quorum.messages import Known
+from appliance.quorum.messages import QuorumState
 
 CLUSTER = "4L6g3nShT-eMCtK--X86sw"
 
@@ -23,7 +23,7 @@ def opened(path, *voters, cluster_id="", node_id=1):
 def voted(path, *voters, dynamic=False):
     folder = path / "__cluster_metadata-0"
     folder.mkdir(exist_ok=True)
-    known = Known(3, leader=1)
+    known = QuorumState(3, leader=1)
     quorum_state.write(OsDisk(), str(folder), known, dynamic=dynamic, voters=voters)
 
 

@@ -16,7 +16,7 @@ from appliance.base.ids import METADATA_TOPIC
 from appliance.control.leadership import NotController
 from appliance.control.metadata_log import open_log
 from appliance.control.metadata_quorum import open_quorum
-from appliance.control.snapshots import Limits
+from appliance.control.snapshots import SnapshotLimits
 from appliance.controller.registration import bootstrap_records
 from appliance.metadata.follower import Follower
 from appliance.quorum.messages import NOBODY
@@ -26,7 +26,7 @@ from appliance.wire.messages import decode_response, encode_request
 
 # Log, images and leadership under any schedule ----------------------------------------------------
 
-LIMITS = Limits(snapshot_bytes=2048, snapshot_ms=0, segment_bytes=2048)
+LIMITS = SnapshotLimits(snapshot_bytes=2048, snapshot_ms=0, segment_bytes=2048)
 
 
 class World:

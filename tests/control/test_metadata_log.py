@@ -14,18 +14,18 @@ from appliance.config.broker import BrokerConfig
 from appliance.control import quorum_state
 from appliance.control.format import open_or_format
 from appliance.control.metadata_log import open_log
-from appliance.control.metadata_quorum import Vote, open_quorum
-from appliance.control.snapshots import Limits
+from appliance.control.metadata_quorum import VotingSetup, open_quorum
+from appliance.control.snapshots import SnapshotLimits
 from appliance.controller.registration import bootstrap_records
 from appliance.metadata import files
 from appliance.metadata.follower import Follower
-from appliance.quorum.messages import Known
+from appliance.quorum.messages import QuorumState
 from appliance.ring.partition_table import PartitionTable
 from appliance.wire import kraft_records as kraft
 from benchmarks import kafka
 
 KAFKA = Path(__file__).parent / "written_by_kafka"
-LIMITS = Limits(snapshot_bytes=4096, snapshot_ms=0, segment_bytes=2048)
+LIMITS = SnapshotLimits(snapshot_bytes=4096, snapshot_ms=0, segment_bytes=2048)
 
 
 def follower(path) -> Follower:
@@ -37,7 +37,9 @@ def opened(path, now_ms=1000, *, clean=False):
     config = BrokerConfig.of({"node.id": "1"})
     me, _ = open_or_format(OsDisk(), str(path), config, os.urandom, now_ms)
     log = open_log(OsDisk(), str(path), LIMITS.segment_bytes, now_ms, clean=clean)
-    quorum = open_quorum(OsDisk(), 1, log, follower(path), LIMITS, Vote(directory=me.directory_id))
+    quorum = open_quorum(
+        OsDisk(), 1, log, follower(path), LIMITS, VotingSetup(directory=me.directory_id)
+    )
     quorum.elected(now_ms)
     quorum.activate(now_ms)
     if not quorum.image.metadata_version:
@@ -64,7 +66,7 @@ def test_each_start_leads_a_new_epoch(tmp_path):
 def test_an_epoch_in_quorum_state_is_never_led_again(tmp_path):
     opened(tmp_path).log.close()
     folder = str(tmp_path / "__cluster_metadata-0")
-    quorum_state.write(OsDisk(), folder, Known(9, leader=1), dynamic=False, voters=(1,))
+    quorum_state.write(OsDisk(), folder, QuorumState(9, leader=1), dynamic=False, voters=(1,))
     assert opened(tmp_path).leadership.epoch == 10
 
 

@@ -7,15 +7,15 @@ import pytest
 from sim.disk import SimDisk
 
 from appliance.control.metadata_log import open_log
-from appliance.control.metadata_quorum import Vote, open_quorum
+from appliance.control.metadata_quorum import VotingSetup, open_quorum
 from appliance.control.noticing import NOWHERE
-from appliance.control.snapshots import Limits
+from appliance.control.snapshots import SnapshotLimits
 from appliance.metadata.follower import Follower
 from appliance.quorum.voters import Voter
 from appliance.ring.partition_table import PartitionTable
 from appliance.wire import kraft_records as kraft
 
-LIMITS = Limits(snapshot_bytes=1 << 30, snapshot_ms=0, segment_bytes=1 << 20)
+LIMITS = SnapshotLimits(snapshot_bytes=1 << 30, snapshot_ms=0, segment_bytes=1 << 20)
 A, B = (bytes([n]) * 16 for n in (1, 2))
 
 
@@ -26,7 +26,7 @@ def opened(voters=()):
     log = open_log(disk, "/d", LIMITS.segment_bytes, 1)
     table = PartitionTable(memoryview(bytearray(PartitionTable.bytes_needed(16))), 16)
     follower = Follower(disk, "/d", table)
-    return open_quorum(disk, 1, log, follower, LIMITS, Vote(tuple(map(Voter, voters))))
+    return open_quorum(disk, 1, log, follower, LIMITS, VotingSetup(tuple(map(Voter, voters))))
 
 
 @pytest.fixture

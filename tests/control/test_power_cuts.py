@@ -8,8 +8,8 @@ import pytest
 from appliance.config.broker import BrokerConfig
 from appliance.control.format import open_or_format
 from appliance.control.metadata_log import open_log
-from appliance.control.metadata_quorum import Vote, open_quorum
-from appliance.control.snapshots import Limits
+from appliance.control.metadata_quorum import VotingSetup, open_quorum
+from appliance.control.snapshots import SnapshotLimits
 from appliance.controller.registration import bootstrap_records
 from appliance.metadata.checkpoint import read
 from appliance.metadata.follower import Follower
@@ -18,7 +18,7 @@ from appliance.ring.partition_table import PartitionTable
 from appliance.wire import kraft_records as kraft
 from tests.sim.disk import PowerCut, SimDisk
 
-LIMITS = Limits(snapshot_bytes=1024, snapshot_ms=0, segment_bytes=1024)
+LIMITS = SnapshotLimits(snapshot_bytes=1024, snapshot_ms=0, segment_bytes=1024)
 DATA = "/host/data"
 ALONE = BrokerConfig.of({"node.id": "1"})
 
@@ -39,7 +39,7 @@ def run(disk: SimDisk, rng: Random, witness: Witness, changes: int) -> None:
         assert identity.cluster_id == witness.cluster_id
     table = PartitionTable(memoryview(bytearray(PartitionTable.bytes_needed(16))), 16)
     log = open_log(disk, DATA, LIMITS.segment_bytes, 1)
-    vote = Vote(directory=identity.directory_id)
+    vote = VotingSetup(directory=identity.directory_id)
     quorum = open_quorum(disk, 1, log, Follower(disk, DATA, table), LIMITS, vote)
     found = quorum.image.config(4, "")
     for key, value in witness.settings.items():

@@ -9,16 +9,16 @@ from control.test_metadata_log import LIMITS, follower, opened
 from appliance.base.os_disk import OsDisk
 from appliance.control import quorum_state, repair
 from appliance.control.metadata_log import batch_of, open_log
-from appliance.control.metadata_quorum import Vote, open_quorum
+from appliance.control.metadata_quorum import VotingSetup, open_quorum
 from appliance.metadata.follower import MetadataUnreadable
 from appliance.metadata.record_versions import encode
 from appliance.quorum.epochs import LAST, MOST_AHEAD
-from appliance.quorum.messages import Known
+from appliance.quorum.messages import QuorumState
 from appliance.quorum.voters import Voter
 from appliance.wire import kraft_records as kraft
 from appliance.wire.batch import NewRecord
 
-THREE = Vote(voters=(Voter(1), Voter(2), Voter(3)))
+THREE = VotingSetup(voters=(Voter(1), Voter(2), Voter(3)))
 
 
 def begun(path):
@@ -47,7 +47,7 @@ def test_an_epoch_behind_the_last_is_replaced_and_said(tmp_path, epoch):
     written = begun(tmp_path)
     write(tmp_path, leaderEpoch=epoch, leaderId=-1, votedId=2, data_version=0)
     quorum = of_three(tmp_path)
-    assert quorum.replica.known == Known(written + MOST_AHEAD)
+    assert quorum.replica.known == QuorumState(written + MOST_AHEAD)
     assert f"leaderEpoch {epoch} to {written + MOST_AHEAD}" in quorum.mended
     assert str(state(tmp_path)) in quorum.mended
     quorum.log.close()
@@ -82,7 +82,12 @@ def test_a_lone_node_goes_on(tmp_path):
 def test_nothing_is_written_that_a_start_would_have_to_mend(tmp_path):
     begun(tmp_path)
     folder = str(state(tmp_path).parent)
-    for known in (Known(LAST + 1), Known(-1), Known(1, leader=1 << 31), Known(1, voted=1 << 31)):
+    for known in (
+        QuorumState(LAST + 1),
+        QuorumState(-1),
+        QuorumState(1, leader=1 << 31),
+        QuorumState(1, voted=1 << 31),
+    ):
         with pytest.raises(AssertionError):
             quorum_state.write(OsDisk(), folder, known, dynamic=False, voters=(1,))
 

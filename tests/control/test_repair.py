@@ -13,9 +13,9 @@ from appliance.config.log_config import LogConfig
 from appliance.control import quorum_state, repair
 from appliance.control.format import check_metadata_is_there, check_metadata_is_whole
 from appliance.control.metadata_log import open_log, whole
-from appliance.logstore.log import Log
+from appliance.logstore.log import PartitionLog
 from appliance.metadata import files
-from appliance.quorum.messages import Known
+from appliance.quorum.messages import QuorumState
 from appliance.wire import kraft_records as kraft
 
 DISK = OsDisk()
@@ -39,7 +39,9 @@ def topic(number: int, partitions: int = 1) -> list[object]:
 def folder_of(tmp_path, number, partitions=1):
     for index in range(partitions):
         path = f"{tmp_path}/t{number}-{index}"
-        Log.create(DISK, path, TopicId(ID[:-1] + bytes((number,))), LogConfig(), now_ms=0).close()
+        PartitionLog.create(
+            DISK, path, TopicId(ID[:-1] + bytes((number,))), LogConfig(), now_ms=0
+        ).close()
 
 
 def ended(tmp_path, snapshot_after=2, topics=5):
@@ -179,7 +181,7 @@ def test_wherever_one_byte_is_wrong_no_topic_is_lost_unsaid(tmp_path, seed):
 def test_the_log_of_one_of_several_voters_is_set_aside_and_nothing_is_cut_off(tmp_path):
     places = ended(tmp_path)
     folder = segment(tmp_path).parent
-    known = Known(7, leader=2, voted=2)
+    known = QuorumState(7, leader=2, voted=2)
     quorum_state.write(DISK, str(folder), known, dynamic=False, voters=(1, 2, 3))
     flip(segment(tmp_path), places[1] + 9)  # a snapshot has it, which others know nothing of
     before = segment(tmp_path).read_bytes()

@@ -7,11 +7,11 @@ import pytest
 from appliance.config.load import load
 from appliance.control.no_voters_warning import Unvoted
 from appliance.control.voter_duties import VoterDuties
-from appliance.quorum.voters import DYNAMIC, Electorate, Endpoint, Voter
+from appliance.quorum.voters import DYNAMIC, ControllerEndpoint, Electorate, Voter
 from appliance.ring.process_table import ProcessTable
 
 ADD = 80
-PLACE = (Endpoint("CONTROLLER", "h", 9093),)
+PLACE = (ControllerEndpoint("CONTROLLER", "h", 9093),)
 FIRST, ME = Voter(1, b"1" * 16, PLACE), Voter(2, b"2" * 16, PLACE)
 
 

@@ -11,7 +11,7 @@ from appliance.controller.quotas import (
     DEFAULT,
     EXACT,
     Component,
-    Operation,
+    QuotaOperation,
     alter_quotas,
     describe_quotas,
 )
@@ -24,11 +24,11 @@ RATE = "producer_byte_rate"
 
 
 def put(key, value):
-    return Operation(key, value, False)
+    return QuotaOperation(key, value, False)
 
 
 def drop(key):
-    return Operation(key, 0.0, True)
+    return QuotaOperation(key, 0.0, True)
 
 
 class Cluster:

@@ -8,12 +8,12 @@ from appliance.base import errors
 from appliance.config.broker import BrokerConfig
 from appliance.config.internal_topics import OFFSETS
 from appliance.controller import configs, features
-from appliance.controller.config_resources import Resource
-from appliance.controller.configs import APPEND, DELETE, SET, SUBTRACT, Operation
+from appliance.controller.config_resources import ConfigResource
+from appliance.controller.configs import APPEND, DELETE, SET, SUBTRACT, ConfigOperation
 from appliance.controller.decision import Situation
 from appliance.controller.features import FeatureUpdate, update_features
 from appliance.controller.partitions import MorePartitions, create_partitions
-from appliance.controller.producer_ids import BLOCK, ProducerIds
+from appliance.controller.producer_ids import BLOCK, ProducerIdBlocks
 from appliance.controller.registration import (
     Incarnation,
     bootstrap_records,
@@ -84,8 +84,8 @@ class Cluster:
         self.replay(records)
         return {name: (result.code, result.message) for name, result in results}
 
-    def alter(self, kind: int, name: str, *operations: Operation):
-        wanted = [(Resource(kind, name), operations)]
+    def alter(self, kind: int, name: str, *operations: ConfigOperation):
+        wanted = [(ConfigResource(kind, name), operations)]
         records, [(_, result)] = configs.alter_incrementally(self.situation, wanted)
         self.replay(records)
         return result.code, result.message or ""
@@ -281,18 +281,18 @@ def test_settings_set_append_subtract_and_unset():
     cluster = Cluster()
     cluster.create(NewTopic("a"))
     rules = lambda: effective.log_config(cluster.image, cluster.situation.config, "a")  # noqa: E731
-    assert cluster.alter(TOPIC, "a", Operation("cleanup.policy", APPEND, "compact"))[0] == 0
+    assert cluster.alter(TOPIC, "a", ConfigOperation("cleanup.policy", APPEND, "compact"))[0] == 0
     assert cluster.image.config(TOPIC, "a") == {"cleanup.policy": "delete,compact"}
     assert rules().compact and rules().delete
-    assert cluster.alter(TOPIC, "a", Operation("cleanup.policy", SUBTRACT, "delete"))[0] == 0
+    assert cluster.alter(TOPIC, "a", ConfigOperation("cleanup.policy", SUBTRACT, "delete"))[0] == 0
     assert not rules().delete
-    assert cluster.alter(TOPIC, "a", Operation("cleanup.policy", DELETE, None))[0] == 0
+    assert cluster.alter(TOPIC, "a", ConfigOperation("cleanup.policy", DELETE, None))[0] == 0
     assert cluster.image.configs == {}
-    code, text = cluster.alter(TOPIC, "a", Operation("retention.ms", APPEND, "1"))
+    code, text = cluster.alter(TOPIC, "a", ConfigOperation("retention.ms", APPEND, "1"))
     assert code == errors.INVALID_CONFIG and "not LIST" in text
-    assert cluster.alter(TOPIC, "a", Operation("x", SET, None))[0] == errors.INVALID_REQUEST
-    assert cluster.alter(TOPIC, "a", Operation("x", 9, "1"))[0] == errors.INVALID_REQUEST
-    same = Operation("retention.ms", SET, "1")
+    assert cluster.alter(TOPIC, "a", ConfigOperation("x", SET, None))[0] == errors.INVALID_REQUEST
+    assert cluster.alter(TOPIC, "a", ConfigOperation("x", 9, "1"))[0] == errors.INVALID_REQUEST
+    same = ConfigOperation("retention.ms", SET, "1")
     assert cluster.alter(TOPIC, "a", same, same)[0] == errors.INVALID_REQUEST
     assert cluster.image.configs == {}
 
@@ -300,19 +300,19 @@ def test_settings_set_append_subtract_and_unset():
 def test_a_setting_that_does_not_change_gives_no_record():
     cluster = Cluster()
     cluster.create(NewTopic("a", configs={"retention.ms": "5"}))
-    wanted = [(Resource(TOPIC, "a"), [Operation("retention.ms", SET, "5")])]
+    wanted = [(ConfigResource(TOPIC, "a"), [ConfigOperation("retention.ms", SET, "5")])]
     assert configs.alter_incrementally(cluster.situation, wanted)[0] == []
 
 
 def test_replace_all_unsets_what_is_not_named():
     cluster = Cluster()
     cluster.create(NewTopic("a", configs={"retention.ms": "5", "segment.ms": "6"}))
-    wanted = [(Resource(TOPIC, "a"), [("segment.ms", "7")])]
+    wanted = [(ConfigResource(TOPIC, "a"), [("segment.ms", "7")])]
     records, [(_, result)] = configs.replace_all(cluster.situation, wanted)
     cluster.replay(records)
     assert result.code == errors.NONE
     assert cluster.image.config(TOPIC, "a") == {"segment.ms": "7"}
-    wanted = [(Resource(TOPIC, "a"), [("segment.ms", None)])]
+    wanted = [(ConfigResource(TOPIC, "a"), [("segment.ms", None)])]
     assert configs.replace_all(cluster.situation, wanted)[1][0][1].code == errors.INVALID_REQUEST
 
 
@@ -320,11 +320,11 @@ def test_broker_settings_and_what_cannot_change_while_it_runs():
     cluster = Cluster()
     cluster.create(NewTopic("a"))
     rules = lambda: effective.log_config(cluster.image, cluster.situation.config, "a")  # noqa: E731
-    assert cluster.alter(BROKER, "", Operation("log.retention.ms", SET, "77"))[0] == 0
+    assert cluster.alter(BROKER, "", ConfigOperation("log.retention.ms", SET, "77"))[0] == 0
     assert rules().retention_ms == 77
-    assert cluster.alter(BROKER, "1", Operation("log.retention.ms", SET, "78"))[0] == 0
+    assert cluster.alter(BROKER, "1", ConfigOperation("log.retention.ms", SET, "78"))[0] == 0
     assert rules().retention_ms == 78
-    assert cluster.alter(TOPIC, "a", Operation("retention.ms", SET, "79"))[0] == 0
+    assert cluster.alter(TOPIC, "a", ConfigOperation("retention.ms", SET, "79"))[0] == 0
     assert rules().retention_ms == 79
     for name, key, says in [
         ("", "node.id", "dynamically"),
@@ -332,9 +332,9 @@ def test_broker_settings_and_what_cannot_change_while_it_runs():
         ("", "sasl.enabled.mechanisms", "broker id must be specified"),
         ("1", "ssl.keystore.location", "per-listener"),
     ]:
-        code, text = cluster.alter(BROKER, name, Operation(key, SET, "1"))
+        code, text = cluster.alter(BROKER, name, ConfigOperation(key, SET, "1"))
         assert code == errors.INVALID_REQUEST and says in text
-    code, text = cluster.alter(BROKER, "1", Operation("log.segment.bytes", SET, "1"))
+    code, text = cluster.alter(BROKER, "1", ConfigOperation("log.segment.bytes", SET, "1"))
     assert code == errors.INVALID_REQUEST and "1048576" in text
 
 
@@ -354,13 +354,13 @@ def test_broker_settings_and_what_cannot_change_while_it_runs():
     ],
 )
 def test_resources_that_have_no_settings_here(kind, name, code):
-    assert Cluster().alter(kind, name, Operation("a", SET, "1"))[0] == code
+    assert Cluster().alter(kind, name, ConfigOperation("a", SET, "1"))[0] == code
 
 
 def test_where_a_value_comes_from():
     cluster = Cluster(log_retention_hours="2")
     cluster.create(NewTopic("a", configs={"retention.ms": "5"}))
-    cluster.alter(BROKER, "", Operation("log.retention.ms", SET, "9"))
+    cluster.alter(BROKER, "", ConfigOperation("log.retention.ms", SET, "9"))
     image, config = cluster.image, cluster.situation.config
     explained = effective.explain_topic(image, config, image.config(TOPIC, "a"))
     retention = next(one for one in explained if one.name == "retention.ms")
@@ -371,8 +371,8 @@ def test_where_a_value_comes_from():
         ("log.retention.hours", "2", effective.STATIC),
         ("log.retention.hours", "168", effective.DEFAULT),
     )
-    cluster.alter(TOPIC, "a", Operation("retention.ms", DELETE, None))
-    cluster.alter(BROKER, "", Operation("log.retention.ms", DELETE, None))
+    cluster.alter(TOPIC, "a", ConfigOperation("retention.ms", DELETE, None))
+    cluster.alter(BROKER, "", ConfigOperation("log.retention.ms", DELETE, None))
     explained = effective.explain_topic(image, config, image.config(TOPIC, "a"))
     retention = next(one for one in explained if one.name == "retention.ms")
     assert (retention.value, retention.source) == ("7200000", effective.STATIC)
@@ -410,7 +410,7 @@ def test_producer_ids_are_never_given_twice():
     cluster = Cluster()
     given: list[int] = []
     for start in range(3):
-        ids = ProducerIds()  # a restart loses the rest of the block
+        ids = ProducerIdBlocks()  # a restart loses the rest of the block
         for _ in range(BLOCK + 10 * start):
             records, producer_id = ids.take(cluster.situation)
             cluster.replay(records)
@@ -421,7 +421,7 @@ def test_producer_ids_are_never_given_twice():
 
 def test_a_block_whose_record_was_lost_is_taken_again():
     cluster = Cluster()
-    ids = ProducerIds()
+    ids = ProducerIdBlocks()
     ids.take(cluster.situation)
     records, producer_id = ids.take(cluster.situation)
     assert records and producer_id == 0
@@ -429,7 +429,7 @@ def test_a_block_whose_record_was_lost_is_taken_again():
 
 def test_a_block_that_was_lost_and_went_to_somebody_else_is_given_up():
     cluster = Cluster()
-    ids = ProducerIds()
+    ids = ProducerIdBlocks()
     ids.take(cluster.situation)  # its record never comes true
     records, first = ids.block(cluster.situation)
     cluster.replay(records)

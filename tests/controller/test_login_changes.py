@@ -4,7 +4,7 @@ import pytest
 from test_controller_scenarios import Cluster
 
 from appliance.base import errors
-from appliance.controller.configs import DELETE, SET, Operation
+from appliance.controller.configs import DELETE, SET, ConfigOperation
 from appliance.metadata.image import BROKER
 
 MECHANISMS = "sasl.enabled.mechanisms"
@@ -23,7 +23,7 @@ def node():
 
 
 def alter(node, key, value, kind=SET):
-    return node.alter(BROKER, "1", Operation(key, kind, value))
+    return node.alter(BROKER, "1", ConfigOperation(key, kind, value))
 
 
 @pytest.mark.parametrize("key", [MECHANISMS, OF_LISTENER])

@@ -6,7 +6,7 @@ import pytest
 from test_controller_scenarios import BROKER, TOPIC, Cluster
 
 from appliance.base import errors
-from appliance.controller.configs import APPEND, DELETE, SET, Operation
+from appliance.controller.configs import APPEND, DELETE, SET, ConfigOperation
 from appliance.controller.elections import elect_leaders
 from appliance.controller.reassignments import alter_reassignments, reassignments
 from appliance.controller.topics import NewTopic
@@ -138,7 +138,7 @@ def test_a_reassignment_that_was_under_way_is_told_and_can_be_cancelled(cluster)
     ],
 )
 def test_a_group_setting_that_is_refused(cluster, key, value, words):
-    code, text = cluster.alter(GROUP, "g", Operation(key, SET, value))
+    code, text = cluster.alter(GROUP, "g", ConfigOperation(key, SET, value))
     assert code == errors.INVALID_CONFIG and words in text
 
 
@@ -153,7 +153,7 @@ def test_a_group_setting_that_is_refused(cluster, key, value, words):
 )
 def test_where_a_share_group_begins_is_a_duration_as_java_reads_it(cluster, durations, code):
     for one in durations.split():
-        change = Operation("share.auto.offset.reset", SET, f"by_duration:{one}")
+        change = ConfigOperation("share.auto.offset.reset", SET, f"by_duration:{one}")
         assert cluster.alter(GROUP, "g", change)[0] == code, one[:50]
 
 
@@ -174,19 +174,19 @@ def test_where_a_share_group_begins_is_a_duration_as_java_reads_it(cluster, dura
     ],
 )
 def test_threads_are_halved_or_doubled_at_most(cluster, name, key, value, words):
-    code, text = cluster.alter(BROKER, name, Operation(key, SET, value))
+    code, text = cluster.alter(BROKER, name, ConfigOperation(key, SET, value))
     assert code == errors.INVALID_REQUEST and words in text
 
 
 def test_threads_change_in_steps_from_what_is_in_force(cluster):
     def set_to(value, name="1"):
-        return cluster.alter(BROKER, name, Operation("log.cleaner.threads", SET, value))
+        return cluster.alter(BROKER, name, ConfigOperation("log.cleaner.threads", SET, value))
 
     assert set_to("2")[0] == set_to("4")[0] == 0
     code, text = set_to("1")
     assert code == errors.INVALID_REQUEST and "reduced to less than half the current" in text
     assert set_to("1", "")[0] == 0, "the broker's own value stays in force"
-    assert cluster.alter(BROKER, "1", Operation("log.cleaner.threads", DELETE, None))[0] == 0
+    assert cluster.alter(BROKER, "1", ConfigOperation("log.cleaner.threads", DELETE, None))[0] == 0
 
 
 def test_a_group_has_settings_of_its_own_over_the_brokers(cluster):
@@ -200,16 +200,16 @@ def test_a_group_has_settings_of_its_own_over_the_brokers(cluster):
 
     behind = ("group.consumer.session.timeout.ms", "45000", 5)
     assert now() == ("45000", 5, behind)
-    assert cluster.alter(GROUP, "g", Operation(key, SET, "50000"))[0] == 0
+    assert cluster.alter(GROUP, "g", ConfigOperation(key, SET, "50000"))[0] == 0
     assert now() == ("50000", 8, behind)
-    assert cluster.alter(GROUP, "g", Operation(key, APPEND, "1"))[0] == errors.INVALID_CONFIG
-    assert cluster.alter(GROUP, "g", Operation(key, DELETE, None))[0] == 0
+    assert cluster.alter(GROUP, "g", ConfigOperation(key, APPEND, "1"))[0] == errors.INVALID_CONFIG
+    assert cluster.alter(GROUP, "g", ConfigOperation(key, DELETE, None))[0] == 0
     assert now() == ("45000", 5, behind)
 
 
 def test_heartbeats_come_more_often_than_sessions_end():
     cluster = Cluster(group_consumer_max_heartbeat_interval_ms="60000")
-    change = Operation("consumer.heartbeat.interval.ms", SET, "50000")
+    change = ConfigOperation("consumer.heartbeat.interval.ms", SET, "50000")
     code, text = cluster.alter(GROUP, "g", change)
     assert code == errors.INVALID_CONFIG and "consumer.session.timeout.ms (45000)" in text
 
@@ -226,7 +226,7 @@ def test_heartbeats_come_more_often_than_sessions_end():
 )
 def test_what_has_no_effect_can_be_set_as_in_kafka(cluster, kind, name, key, value):
     """Tools that set everything go through; what has no effect says so in its description."""
-    code, text = cluster.alter(kind, name, Operation(key, SET, value))
+    code, text = cluster.alter(kind, name, ConfigOperation(key, SET, value))
     assert (code, text) == (0, "")
     image, config = cluster.image, cluster.situation.config
     rows = {
@@ -239,11 +239,11 @@ def test_what_has_no_effect_can_be_set_as_in_kafka(cluster, kind, name, key, val
     assert row.sensitive or row.value == value
     assert "no effect" in row.doc
     broker_config(image, config)  # and a broker starts with it
-    assert cluster.alter(kind, name, Operation(key, DELETE, None))[0] == 0
+    assert cluster.alter(kind, name, ConfigOperation(key, DELETE, None))[0] == 0
 
 
 def test_what_would_lose_records_without_an_effect_is_refused(cluster):
-    wanted = Operation("remote.storage.enable", SET, "true")
+    wanted = ConfigOperation("remote.storage.enable", SET, "true")
     code, text = cluster.alter(TOPIC, "t", wanted)
     assert code == errors.INVALID_CONFIG and text.startswith("Tiered Storage functionality is")
 
@@ -251,21 +251,23 @@ def test_what_would_lose_records_without_an_effect_is_refused(cluster):
 def test_levels_of_loggers_are_checked_and_are_no_metadata(cluster):
     before = cluster.image.applied_offset
     for key, level in (("root", "DEBUG"), ("penstock.netproc", "FATAL")):
-        assert cluster.alter(LOGGER, "1", Operation(key, SET, level)) == (0, "")
-    assert cluster.alter(LOGGER, "1", Operation("penstock.netproc", DELETE, None))[0] == 0
+        assert cluster.alter(LOGGER, "1", ConfigOperation(key, SET, level)) == (0, "")
+    assert cluster.alter(LOGGER, "1", ConfigOperation("penstock.netproc", DELETE, None))[0] == 0
     assert cluster.image.applied_offset == before
     for key, level in (("root", "LOUD"), ("kafka.server", "INFO")):
-        code, text = cluster.alter(LOGGER, "1", Operation(key, SET, level))
+        code, text = cluster.alter(LOGGER, "1", ConfigOperation(key, SET, level))
         assert code == errors.INVALID_CONFIG and key in text
-    code, _ = cluster.alter(LOGGER, "1", Operation("root", DELETE, None))
+    code, _ = cluster.alter(LOGGER, "1", ConfigOperation("root", DELETE, None))
     assert code == errors.INVALID_REQUEST
 
 
 def test_a_list_grows_no_longer_than_a_string(cluster):
     members = ",".join(f"10.0.{n // 250}.{n % 250}:{n}" for n in range(1700))
-    change = Operation("max.connections.per.ip.overrides", APPEND, members)
+    change = ConfigOperation("max.connections.per.ip.overrides", APPEND, members)
     assert cluster.alter(BROKER, "", change)[0] == 0
-    more = Operation("max.connections.per.ip.overrides", APPEND, "1" + members.replace(",", ",1"))
+    more = ConfigOperation(
+        "max.connections.per.ip.overrides", APPEND, "1" + members.replace(",", ",1")
+    )
     code, text = cluster.alter(BROKER, "", more)
     assert code == errors.INVALID_CONFIG and "32767" in text
 

@@ -12,8 +12,8 @@ from appliance.config.broker import BrokerConfig
 from appliance.config.internal_topics import OFFSETS, TRANSACTIONS
 from appliance.controller.alter_partition import NewIsr, alter_partitions
 from appliance.controller.balancing import Balancing
-from appliance.controller.config_resources import Resource
-from appliance.controller.configs import DELETE, SET, Operation, alter_incrementally
+from appliance.controller.config_resources import ConfigResource
+from appliance.controller.configs import DELETE, SET, ConfigOperation, alter_incrementally
 from appliance.controller.directories import Assigned, assign_replicas
 from appliance.controller.elections import PREFERRED, UNCLEAN, balance, elect_leaders, elect_unclean
 from appliance.controller.electorate import UNASSIGNED
@@ -21,7 +21,7 @@ from appliance.controller.features import FeatureUpdate, update_features
 from appliance.controller.partitions import MorePartitions, create_partitions
 from appliance.controller.producer_ids import BLOCK, allocate_block_for
 from appliance.controller.reassignments import alter_reassignments, reassignments
-from appliance.controller.striping import Place, Stripes
+from appliance.controller.striping import Stripes, UsableBroker
 from appliance.controller.topics import NewTopic, create_topics, internal_topic
 from appliance.metadata.log_dirs import LOST
 from appliance.metadata.parts import Feature
@@ -64,12 +64,12 @@ def move(cluster, replicas, allow=True, index=0, topic="t"):
 
 
 def test_leaders_go_round_the_brokers_and_followers_after_them():
-    stripes = Stripes([Place(one, "", False) for one in (3, 1, 2)], lambda below: 0)
+    stripes = Stripes([UsableBroker(one, "", False) for one in (3, 1, 2)], lambda below: 0)
     assert [stripes.replicas(2) for _ in range(3)] == [(1, 2), (2, 3), (3, 1)]
 
 
 def test_replicas_are_on_different_racks_as_far_as_there_are_racks():
-    places = [Place(one, f"rack{one % 3}", False) for one in range(9)]
+    places = [UsableBroker(one, f"rack{one % 3}", False) for one in range(9)]
     stripes = Stripes(places, lambda below: 0)
     found = [stripes.replicas(3) for _ in range(9)]
     assert all(len({one % 3 for one in replicas}) == 3 for replicas in found)
@@ -350,11 +350,11 @@ def test_balancing_looks_when_it_is_time():
 def test_whoever_decides_changes_the_settings_of_every_broker():
     cluster = Brokers(2)
     for name, code in (("2", 0), ("100", 0), ("3", errors.INVALID_REQUEST)):
-        wanted = [(Resource(4, name), [Operation("message.max.bytes", SET, "5000")])]
+        wanted = [(ConfigResource(4, name), [ConfigOperation("message.max.bytes", SET, "5000")])]
         _, [(_, result)] = alter_incrementally(cluster.situation, wanted)
         assert result.code == code
     for name, kind, value in (("2", SET, "1"), ("", DELETE, None)):
-        wanted = [(Resource(4, name), [Operation("min.insync.replicas", kind, value)])]
+        wanted = [(ConfigResource(4, name), [ConfigOperation("min.insync.replicas", kind, value)])]
         _, [(_, result)] = alter_incrementally(cluster.situation, wanted)
         assert result.code == errors.INVALID_CONFIG, "ELR counts on one value for all"
 

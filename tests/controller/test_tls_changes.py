@@ -6,8 +6,8 @@ from test_controller_scenarios import Cluster
 from appliance.base import errors
 from appliance.base.errors import ConfigError
 from appliance.controller import configs
-from appliance.controller.config_resources import Resource
-from appliance.controller.configs import DELETE, SET, Operation
+from appliance.controller.config_resources import ConfigResource
+from appliance.controller.configs import DELETE, SET, ConfigOperation
 from appliance.metadata.effective import broker_config, explain_broker
 from appliance.metadata.image import BROKER
 
@@ -33,7 +33,7 @@ class Node(Cluster):
             raise ConfigError(f"{LOCATION}=/bad: it is empty")
 
     def set(self, key, value, name="1"):
-        return self.alter(BROKER, name, Operation(key, SET, value))
+        return self.alter(BROKER, name, ConfigOperation(key, SET, value))
 
     def told(self, key):
         rows = explain_broker(self.image, self.situation.config, 1)
@@ -63,26 +63,26 @@ def test_setting_the_same_file_again_is_a_change(node):
     """Kafka's way of having it read again: every process hears of the record."""
     node.set(LOCATION, "/good")
     for value, count in (("/good", 1), ("/good", 1), ("/other", 1)):
-        wanted = [(Resource(BROKER, "1"), [Operation(LOCATION, SET, value)])]
+        wanted = [(ConfigResource(BROKER, "1"), [ConfigOperation(LOCATION, SET, value)])]
         records, _ = configs.alter_incrementally(node.situation, wanted)
         assert [one.value for one in records] == [value] * count
     log = "log.cleaner.backoff.ms"
     node.set(log, "1")
-    wanted = [(Resource(BROKER, "1"), [Operation(log, SET, "1")])]
+    wanted = [(ConfigResource(BROKER, "1"), [ConfigOperation(log, SET, "1")])]
     assert configs.alter_incrementally(node.situation, wanted)[0] == []
 
 
 def test_taking_a_setting_away_is_checked_as_well(node):
     node.set(LOCATION, "/good")
     node.asked.clear()
-    assert node.alter(BROKER, "1", Operation(LOCATION, DELETE, None)) == (errors.NONE, "")
+    assert node.alter(BROKER, "1", ConfigOperation(LOCATION, DELETE, None)) == (errors.NONE, "")
     assert node.asked == [(None, {"ssl"})]
 
 
 def test_what_replaces_everything_is_checked_as_well(node):
     node.set(LOCATION, "/good")
     node.asked.clear()
-    wanted = [(Resource(BROKER, "1"), [("log.cleaner.backoff.ms", "1")])]
+    wanted = [(ConfigResource(BROKER, "1"), [("log.cleaner.backoff.ms", "1")])]
     records, [(_, result)] = configs.replace_all(node.situation, wanted)
     assert result.code == errors.NONE and node.asked == [(None, {"ssl"})]
     assert (LOCATION, None) in [(one.name, one.value) for one in records]

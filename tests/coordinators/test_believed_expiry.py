@@ -7,7 +7,7 @@ from appliance.base.retention_clock import DOUBTED_NS, RetentionClock
 from appliance.config.broker import BrokerConfig
 from appliance.coordinators.groups.kind import GROUPS
 from appliance.coordinators.runtime.call import Call
-from appliance.coordinators.runtime.kind import Lent, Place
+from appliance.coordinators.runtime.kind import CoordinatorPartition, Lent
 from appliance.coordinators.transactions.kind import TRANSACTIONS
 from appliance.metadata.image import MetadataImage
 from appliance.wire import kraft_records as kraft
@@ -41,7 +41,7 @@ class Life:
             partition_id=0, topic_id=b"t" * 16, replicas=(1,), isr=(1,), leader=1, leader_epoch=0,
             partition_epoch=0, directories=(b"d" * 16,),
         ))  # fmt: skip
-        self.shard = kind.shard(Place(0, 1, 0), config, image, lent)
+        self.shard = kind.shard(CoordinatorPartition(0, 1, 0), config, image, lent)
         self.shard.activate(NOW_MS)
         key, version, fields = asked
         message = encode_request(build(request_type(key, version), fields))

@@ -7,7 +7,7 @@ from appliance.base.level import LevelTime
 from appliance.config.broker import BrokerConfig
 from appliance.coordinators.groups.kind import GROUPS
 from appliance.coordinators.runtime.call import Call
-from appliance.coordinators.runtime.kind import Lent, Place
+from appliance.coordinators.runtime.kind import CoordinatorPartition, Lent
 from appliance.coordinators.transactions.kind import TRANSACTIONS
 from appliance.metadata.image import MetadataImage
 from appliance.wire import kraft_records as kraft
@@ -41,7 +41,7 @@ class Life:
         self.time.look(self.now_ns, self.wall_ms)
         lent = Lent(lambda: bytes(16), lambda: 1000, time=self.time)
         config = BrokerConfig.of({"group.initial.rebalance.delay.ms": "0"})
-        self.shard = self.kind.shard(Place(0, 1, 0), config, self.image, lent)
+        self.shard = self.kind.shard(CoordinatorPartition(0, 1, 0), config, self.image, lent)
         for offset, (key, value) in enumerate(self.log):
             self.shard.replay(key, value, offset)
         self.took(self.shard.activate(self.level))

@@ -14,8 +14,8 @@ from kio.schema.errors import ErrorCode
 from appliance.base.errors import PeerError
 from appliance.controller import broker_states, configs
 from appliance.controller.alter_partition import NewIsr, alter_partitions
-from appliance.controller.config_resources import Resource
-from appliance.controller.configs import DELETE, SET, Operation
+from appliance.controller.config_resources import ConfigResource
+from appliance.controller.configs import DELETE, SET, ConfigOperation
 from appliance.controller.directories import Assigned, assign_replicas
 from appliance.controller.elections import elect_leaders
 from appliance.controller.partitions import MorePartitions, create_partitions
@@ -206,9 +206,9 @@ class Ours(Words):
         return self._tell(records, tuple(word(result.code) for _, result in rows))
 
     def configure(self, kind, name, key, value):
-        operation = Operation(key, DELETE if value is None else SET, value)
+        operation = ConfigOperation(key, DELETE if value is None else SET, value)
         records, [(_, result)] = configs.alter_incrementally(
-            self.situation, [(Resource(kind, name), [operation])]
+            self.situation, [(ConfigResource(kind, name), [operation])]
         )
         return self._tell(records, (word(result.code),))
 

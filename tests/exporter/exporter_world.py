@@ -10,7 +10,7 @@ from appliance.exporter.post import Post
 from appliance.exporter.scrape import Exporter
 from appliance.metadata.parts import PartitionImage, TopicImage
 from appliance.ring import partition_table as columns
-from appliance.ring.lag_table import NO_GROUPS, Groups, Lag, Members
+from appliance.ring.lag_table import NO_GROUPS, GroupTotals, Lag, Members
 from appliance.ring.process_table import HEARTBEAT, READY
 from appliance.ring.tables import Shape, Tables
 from appliance.shell.log import Log
@@ -127,7 +127,7 @@ class World:
 
     def coordinate(self, ioproc, states, members=(), left_out=0):
         """What an I/O process says of its groups. members: (how many, group)."""
-        self.groups[ioproc] = Groups(states, [Members(*one) for one in members], left_out)
+        self.groups[ioproc] = GroupTotals(states, [Members(*one) for one in members], left_out)
         self.group()
 
     def scrape(self):

@@ -18,7 +18,7 @@ from exporter_world import World, series
 from appliance.exporter.exposition import BY_NAME, FAMILIES
 from appliance.exporter.families import HISTOGRAM, OWN
 from appliance.exporter.kafka_names import MISSING
-from appliance.ring.push_table import Pusher
+from appliance.ring.push_table import PushingClient
 from appliance.ring.quota_table import Meter
 from appliance.wire.compression import NONE
 from console.model.monitoring import board, page, rules
@@ -85,7 +85,7 @@ def told(tmp_path_factory):
     rows = world.tables.clients.rows[0]
     rows.begin()
     rows.claim("::1", "PLAINTEXT", 0)
-    who = Pusher("ANONYMOUS", "loader", "::1", "a-client", "1")
+    who = PushingClient("ANONYMOUS", "loader", "::1", "a-client", "1")
     pushes = world.tables.pushes.rows[0]
     pushes.keep(bytes(16), who, world.now_ns // 1_000_000, 300_000, NONE, False, PUSHED)
     for kind in range(3):

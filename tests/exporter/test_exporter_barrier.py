@@ -9,10 +9,10 @@ import pytest
 from exporter_world import SECOND, World, parse
 from test_serving import Place
 
-from appliance.exporter.certificates import Certificates
+from appliance.exporter.certificates import ListenerCertificates
 from appliance.exporter.main import ExporterRounds, Pages
-from appliance.exporter.probing import APART_NS, Probing
-from appliance.exporter.pushing import Pusher
+from appliance.exporter.probing import APART_NS, HealthProbe
+from appliance.exporter.pushing import MetricsPusher
 from appliance.shell.bugs import Bugs
 from appliance.shell.threads import on_thread_death
 from tests.seats import log_file
@@ -142,7 +142,7 @@ def test_a_push_that_raises_is_told_and_the_next_one_is_made(world, told):
     before = threading.excepthook
     on_thread_death(lambda name, bug: told.bugs.report(f"thread {name}", bug))
     try:
-        pusher = Pusher(Target(), lambda: b"page", told.log, send)
+        pusher = MetricsPusher(Target(), lambda: b"page", told.log, send)
         rounds = ExporterRounds(world.exporter, pusher, told.bugs, lambda: now[0])
         for _ in range(2):
             rounds.run_due()
@@ -166,7 +166,7 @@ def test_a_probe_that_raises_says_so_and_never_what_the_last_one_found(told):
     before = threading.excepthook
     on_thread_death(lambda name, bug: told.bugs.report(f"thread {name}", bug))
     try:
-        probing, problems = Probing(probe, lambda: now[0]), []
+        probing, problems = HealthProbe(probe, lambda: now[0]), []
         while outcomes:
             now[0] += APART_NS
             while (found := probing.result(now[0])) is None:
@@ -191,7 +191,7 @@ def test_a_look_at_certificates_that_raises_is_made_again(told):
     before = threading.excepthook
     on_thread_death(lambda name, bug: told.bugs.report(f"thread {name}", bug))
     try:
-        looking = Certificates(lambda: [Listener()], shows)
+        looking = ListenerCertificates(lambda: [Listener()], shows)
         for now_ns in (0, 3600 * SECOND):
             looking.look(now_ns)
             looking._running.join()

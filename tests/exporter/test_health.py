@@ -5,7 +5,7 @@ import pytest
 from exporter_world import World
 
 from appliance.metadata.parts import BrokerImage
-from appliance.observer.health import Watch
+from appliance.observer.health import HealthWatch
 from appliance.ring import partition_table as columns
 from appliance.ring.process_table import CONTROL, IOPROC, NETPROC, STARTING, Peer
 
@@ -73,7 +73,7 @@ def test_a_loop_that_stands_still_is_missed_after_two_seconds_and_dead_after_thi
 
 def test_who_began_to_look_just_now_is_not_sure_until_everybody_has_turned(world):
     silent = Peer(IOPROC, 0)
-    watch = Watch(world.tables.processes, world.tables.partitions)
+    watch = HealthWatch(world.tables.processes, world.tables.partitions)
     watch.look(world.now_ns)
     assert watch.unsure(world.now_ns)
     world.turn(silent, seconds=1)

@@ -13,13 +13,13 @@ import pytest
 from exporter_world import SECOND, World, series
 
 from appliance.config.broker import BrokerConfig
-from appliance.exporter.certificates import EVERY_NS, Certificates
+from appliance.exporter.certificates import EVERY_NS, ListenerCertificates
 from appliance.exporter.exposition import Page
 from appliance.exporter.knock import unanswered
 from appliance.exporter.main import Pages
 from appliance.exporter.post import Address, addresses
 from appliance.exporter.probe import NotProbed, failed
-from appliance.observer.shown import Certificate, certificate, first_certificate
+from appliance.observer.shown import ShownCertificate, certificate, first_certificate
 from appliance.supervisor.listening import in_order
 from benchmarks.kafka import free_port
 from console.model.stats import Meter
@@ -217,7 +217,7 @@ def test_who_speaks_no_tls_shows_nothing(behind):
     ],
 )
 def test_names_are_covered_as_tls_libraries_have_it(names, host, covered):
-    assert Certificate(0.0, 1.0, names, "").covers(host) is covered
+    assert ShownCertificate(0.0, 1.0, names, "").covers(host) is covered
 
 
 def record(kind, data):
@@ -240,7 +240,7 @@ def test_a_certificate_is_found_however_its_records_are_cut():
 
 
 def shown(ends_s):
-    return Certificate(0.0, ends_s, (), "")
+    return ShownCertificate(0.0, ends_s, (), "")
 
 
 def told(certificates):
@@ -267,7 +267,7 @@ def test_the_end_of_each_certificate_is_told_and_looked_at_once_a_minute():
         return shown(ends_s[names[port]])
 
     everyone = [Address("", 0), Address("", 1, "SSL", "SSL"), Address("h", 2, "OUT", "SSL")]
-    certificates = Certificates(lambda: everyone, shows)
+    certificates = ListenerCertificates(lambda: everyone, shows)
     looked(certificates, SECOND)
     assert f'{NAME}{{listener="SSL"}} 5000000000' in told(certificates)
     assert f'{NAME}{{listener="OUT"}} 6000000000' in told(certificates)
@@ -293,7 +293,7 @@ def test_a_listener_that_hangs_keeps_nobody_waiting():
         assert goes_on.wait(60)
         return shown(5e9)
 
-    certificates = Certificates(lambda: [Address("", 1, "SSL", "SSL")], shows)
+    certificates = ListenerCertificates(lambda: [Address("", 1, "SSL", "SSL")], shows)
     certificates.look(SECOND)
     until(lambda: begun == [1], 60)
     certificates.look(SECOND + EVERY_NS)

@@ -13,7 +13,7 @@ from appliance.metadata.parts import BrokerImage
 from appliance.ring import partition_table as columns
 from appliance.ring.partition_table import ROW_MASK
 from appliance.ring.process_table import IOPROC, Peer
-from appliance.ring.push_table import Pusher
+from appliance.ring.push_table import PushingClient
 from appliance.ring.quota_table import Meter
 from appliance.wire.compression import NONE
 from appliance.wire.kraft_records import PartitionChangeRecord
@@ -71,7 +71,7 @@ def test_clients_metrics_are_told_again_and_only_so_many(world, monkeypatch):
     whole = metrics.MetricsData(resource_metrics=[metrics.ResourceMetrics(scope_metrics=[scope])])
     monkeypatch.setattr("appliance.exporter.pushed.SERIES_MAX", 3)
     for n, payload in enumerate((whole.SerializeToString(), whole.SerializeToString(), b"\xff")):
-        who = Pusher("alice", f"c{n}", "127.0.0.1", "a-client", "1.2")
+        who = PushingClient("alice", f"c{n}", "127.0.0.1", "a-client", "1.2")
         rows = world.tables.pushes.rows[n % 2]
         rows.keep(bytes([n]) * 16, who, world.now_ns // 1_000_000, 9000, NONE, False, payload)
     found = world.scrape()

@@ -12,7 +12,7 @@ from appliance.config.broker import BrokerConfig
 from appliance.config.otlp import Target
 from appliance.exporter.families import OWN
 from appliance.exporter.otlp import Encoder
-from appliance.exporter.pushing import Pusher, deliver
+from appliance.exporter.pushing import MetricsPusher, deliver
 
 START = 1_700_000_000 * SECOND
 KINDS = {"counter": "sum", "gauge": "gauge", "histogram": "histogram"}
@@ -136,7 +136,7 @@ class Log:
 
 def test_who_is_away_costs_one_line_and_is_told_of_when_it_is_back():
     log, said = Log(), iter(["refused", "refused", "refused", "", "", "refused"])
-    one = Pusher(Target(False, "otel", 1, "/", (), 1000), bytes, log, lambda *_: next(said))
+    one = MetricsPusher(Target(False, "otel", 1, "/", (), 1000), bytes, log, lambda *_: next(said))
     for n in range(6):
         one.turn(n * SECOND)
         one._thread.join()
@@ -154,7 +154,7 @@ def test_no_push_begins_before_its_time_nor_while_one_is_under_way():
     import threading
 
     go_on = threading.Event()
-    one = Pusher(
+    one = MetricsPusher(
         Target(False, "otel", 1, "/", (), 1000), lambda: bytes(next(pages)), Log(),
         lambda *_: "" if go_on.wait(30) else "never",
     )  # fmt: skip

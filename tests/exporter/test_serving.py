@@ -15,8 +15,8 @@ from appliance.exporter.knock import unanswered
 from appliance.exporter.main import Pages, process_state
 from appliance.exporter.post import Address
 from appliance.exporter.probe import NotProbed
-from appliance.exporter.probing import APART_NS, Probing
-from appliance.exporter.serving import MOST, Answer, Server
+from appliance.exporter.probing import APART_NS, HealthProbe
+from appliance.exporter.serving import MOST, HttpAnswer, HttpServer
 from appliance.ring.process_table import IOPROC, Peer
 from benchmarks.kafka import free_port
 
@@ -39,7 +39,7 @@ class Place:
         self.now_ns = 0
         self.asked = []
         self.not_yet = False
-        self.server = Server(
+        self.server = HttpServer(
             self.listener, self.answer, self.on_bug, door or MetricsDoor(config(), None)
         )
         self.mine = []
@@ -49,7 +49,7 @@ class Place:
         self.asked_ns = asked_ns
         if target == "/later" and self.not_yet:
             return None
-        return Answer(200, "text/plain", TEXT if target == "/long" else "short\n")
+        return HttpAnswer(200, "text/plain", TEXT if target == "/long" else "short\n")
 
     def on_bug(self, where, bug):
         raise bug
@@ -319,7 +319,7 @@ def test_who_asks_hears_of_a_probe_that_began_after_that_and_there_is_one_a_seco
         began.append(now[0])
         return str(len(began))
 
-    probing = Probing(probe, lambda: now[0])
+    probing = HealthProbe(probe, lambda: now[0])
 
     def found(asked_ns):
         while (told := probing.result(asked_ns)) is None:

@@ -5,7 +5,7 @@ import pytest
 
 from appliance.base import errors
 from appliance.handlers import client_metrics
-from appliance.handlers.client_metrics import ALL, NOBODY, ClientMetrics
+from appliance.handlers.client_metrics import ALL, NOBODY, ClientMetricsPushes
 from appliance.metadata.image import CLIENT_METRICS, MetadataImage
 from appliance.ring.push_table import PAYLOAD, PushTable
 from appliance.wire.compression import ZSTD
@@ -17,7 +17,7 @@ WHO = {"client_id": "loader-1", "client_software_name": "a-client"}
 class World:
     def __init__(self, max_bytes=PAYLOAD):
         self.table = PushTable(memoryview(bytearray(PushTable.bytes_needed(1))), 1)
-        self.machine = ClientMetrics(self.table.rows[0], max_bytes, lambda size: b"i" * size)
+        self.machine = ClientMetricsPushes(self.table.rows[0], max_bytes, lambda size: b"i" * size)
         self.image = MetadataImage()
         self.now_ms = 1_000_000
 

@@ -20,18 +20,27 @@ from appliance.history.format import (
     TOPICS,
     WHOLE,
     Name,
+    NameTable,
     Ring,
-    Sample,
-    Table,
+    SampleHead,
     UnknownHistory,
 )
 from appliance.history.reading import HistoryReader
 from appliance.history.recorder import Names, Recorder
-from appliance.history.samples import Api, Client, Disk, Process, Step, Traffic, Use, Whole
+from appliance.history.samples import (
+    ApiSample,
+    ClientIdentity,
+    ClientSample,
+    FolderSample,
+    HistorySample,
+    ProcessSample,
+    TopicSample,
+    Whole,
+)
 
 
 def step(at_s, length=SECOND, **told):
-    return Step(length, at_s * 1000, length * 1000, told.pop("whole", Whole()), **told)
+    return HistorySample(length, at_s * 1000, length * 1000, told.pop("whole", Whole()), **told)
 
 
 def recorder(path):
@@ -52,7 +61,7 @@ def test_a_ring_holds_the_newest_samples_and_none_that_is_torn(written):
     data = bytearray(ring.slots * ring.slot_bytes)
     twin = {}
     for number, (entries, torn, at) in enumerate(written, 1):
-        sample = Sample(number, number * 1000, 1000, number % 3, entries)
+        sample = SampleHead(number, number * 1000, 1000, number % 3, entries)
         packed = layout.pack(ring, sample)
         slot, before = layout.slot_at(ring, number), twin.get(number % ring.slots)
         written_bytes = packed[:at] if torn else packed  # the process died in the middle
@@ -79,7 +88,7 @@ def test_an_amount_is_squeezed_into_16_bits_nearly_as_it_is(amount):
 @settings(max_examples=60)
 @given(st.lists(st.lists(st.integers(0, 9), max_size=3, unique=True), max_size=30))
 def test_a_number_says_nothing_about_a_name_that_did_not_have_it_then(moments):
-    table = Table(TOPICS, 4, 64, 0)
+    table = NameTable(TOPICS, 4, 64, 0)
     names, there, told = Names(table, {}), {}, []
     for second, used in enumerate(moments, 1):
         numbers = set()
@@ -102,7 +111,7 @@ def test_a_number_says_nothing_about_a_name_that_did_not_have_it_then(moments):
 
 
 def test_names_that_are_too_long_are_cut_and_still_told_apart():
-    table = Table(TOPICS, 4, 64, 0)
+    table = NameTable(TOPICS, 4, 64, 0)
     long = Name(5, layout.digest_of(("x" * 300, "y" * 300)), ("x" * 300, "y" * 300))
     data = layout.pack_name(table, long)
     assert len(data) <= table.name_bytes
@@ -151,29 +160,33 @@ def test_who_goes_on_with_a_history_does_not_read_all_of_it_at_once(tmp_path):
 
 def test_what_was_recorded_is_read_back_also_by_the_next_appliance(tmp_path):
     first = recorder(tmp_path)
-    who, used = Client("alice", "loader", "local"), Use(1000, 20, 3, 400)
+    who, used = ClientIdentity("alice", "loader", "local"), ClientSample(1000, 20, 3, 400)
     first.write(
         step(
             100, whole=Whole(7, 6, 5, 4, 3, 2, 1, 2, 3, 4, 5, 2**63),
-            apis=[Api(0, 10, 1, 2, 3, 4)], processes=[Process(2, 0, 2, 77, 12.5, 9000, 33)],
-            disks=[Disk(0, 2**40, 2**39, 12)], topics={"orders": Traffic(1000, 20, 3)},
+            apis=[ApiSample(0, 10, 1, 2, 3, 4)],
+            processes=[ProcessSample(2, 0, 2, 77, 12.5, 9000, 33)],
+            disks=[FolderSample(0, 2**40, 2**39, 12)], topics={"orders": TopicSample(1000, 20, 3)},
             clients={who: used},
         )
     )  # fmt: skip
     first.write(step(100, MINUTE, lags={("billing", "orders"): 12_345}))
     first.close()
     second = recorder(tmp_path)
-    second.write(step(101, topics={"orders": Traffic(1, 2, 3), "new": Traffic(4, 5, 6)}))
+    second.write(step(101, topics={"orders": TopicSample(1, 2, 3), "new": TopicSample(4, 5, 6)}))
     second.close()
     reader = read(tmp_path)
     whole = reader.whole(SECOND)
     assert [one.at_ms for one in whole] == [100_000, 101_000]
     assert whole[0].value == Whole(7, 6, 5, 4, 3, 2, 1, 2, 3, 4, 5, 2**63)
-    assert [one.value for one in reader.apis(SECOND).of[0]] == [Api(0, 10, 1, 2, 3, 4)]
-    assert reader.processes(SECOND).of[2, 0][0].value == Process(2, 0, 2, 77, 12.5, 9000, 33)
-    assert reader.disks(SECOND).of[0][0].value == Disk(0, 2**40, 2**39, 12)
+    assert [one.value for one in reader.apis(SECOND).of[0]] == [ApiSample(0, 10, 1, 2, 3, 4)]
+    assert reader.processes(SECOND).of[2, 0][0].value == ProcessSample(2, 0, 2, 77, 12.5, 9000, 33)
+    assert reader.disks(SECOND).of[0][0].value == FolderSample(0, 2**40, 2**39, 12)
     topics = reader.topics(SECOND)
-    assert [one.value for one in topics.of["orders"]] == [Traffic(1000, 20, 3), Traffic(1, 2, 3)]
+    assert [one.value for one in topics.of["orders"]] == [
+        TopicSample(1000, 20, 3),
+        TopicSample(1, 2, 3),
+    ]
     assert [one.at_ms for one in topics.of["new"]] == [101_000]
     assert reader.clients(SECOND).of == {who: (reader.clients(SECOND).of[who][0],)}
     assert reader.clients(SECOND).of[who][0].value == used
@@ -185,7 +198,7 @@ def test_the_file_has_its_bound_and_the_busiest_topics_have_the_room(tmp_path):
     one = recorder(tmp_path)
     most = RINGS[TOPICS, SECOND].most
     for second in range(1, 4):
-        busy = {f"t{n}": Traffic(n, 1, 0) for n in range(most + 100 * second)}
+        busy = {f"t{n}": TopicSample(n, 1, 0) for n in range(most + 100 * second)}
         one.write(step(second, topics=busy))
     one.close()
     path = tmp_path / layout.FILE
@@ -209,7 +222,11 @@ def test_a_day_of_samples_leaves_the_newest(tmp_path):
 def test_damage_anywhere_in_the_file_costs_samples_and_no_more(tmp_path):
     one = recorder(tmp_path)
     for second in range(1, 30):
-        one.write(step(second, topics={"a": Traffic(second, 0, 0), f"b{second}": Traffic(1, 1, 1)}))
+        one.write(
+            step(
+                second, topics={"a": TopicSample(second, 0, 0), f"b{second}": TopicSample(1, 1, 1)}
+            )
+        )
     one.close()
     path = tmp_path / layout.FILE
     whole = bytearray(path.read_bytes())

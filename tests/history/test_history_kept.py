@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import Consumer, Producer
 
 from appliance.history.format import BYTES, FILE
-from appliance.history.samples import Client
+from appliance.history.samples import ClientIdentity
 from appliance.observer.door import Observer
 from appliance.ring.process_table import CONTROL, Peer
 from console.model import history
@@ -18,7 +18,7 @@ from console.model.history import MINUTES, SECONDS
 
 LIMIT_S = 30
 RECORDS, SIZE, READ = 600, 500, 250
-LOADER = Client("ANONYMOUS", "loader", "local")
+LOADER = ClientIdentity("ANONYMOUS", "loader", "local")
 
 
 def until(holds, about):

@@ -6,9 +6,9 @@ import random
 from appliance.base.ids import TopicId
 from appliance.history.clients import kind_of
 from appliance.history.format import MINUTE, SECOND
-from appliance.history.samples import Client, Traffic, Use
+from appliance.history.samples import ClientIdentity, ClientSample, TopicSample
 from appliance.history.sampling import Outside, Sampler
-from appliance.history.sampling import Tables as Looked
+from appliance.history.sampling import SampledTables as Looked
 from appliance.ring import partition_table as columns
 from appliance.ring.client_table import NO_ROW, ROWS, ClientTable
 from appliance.ring.lag_table import Lag
@@ -73,8 +73,8 @@ def test_all_that_is_appended_and_read_is_told_once():
             size, read = rng.randrange(1, 10**6), rng.randrange(10**6)
             world.append(handles[n], size)
             world.serve(rng.randrange(2), handles[n], read)
-            was = twin.get(f"t{n % 3}", Traffic())
-            twin[f"t{n % 3}"] = Traffic(was[0] + size, was[1] + read, was[2] + 1)
+            was = twin.get(f"t{n % 3}", TopicSample())
+            twin[f"t{n % 3}"] = TopicSample(was[0] + size, was[1] + read, was[2] + 1)
         if rng.random() < 0.1 and len(handles) < 16:
             handles.append(world.partition(f"t{len(handles) % 3}"))
         for step in world.look():
@@ -83,8 +83,8 @@ def test_all_that_is_appended_and_read_is_told_once():
             assert tuple(whole or (0, 0, 0)) == step.whole[:3]
             if step.step == SECOND:
                 for name, one in step.topics.items():
-                    past = told.get(name, Traffic())
-                    told[name] = Traffic(*map(sum, zip(past, one, strict=True)))
+                    past = told.get(name, TopicSample())
+                    told[name] = TopicSample(*map(sum, zip(past, one, strict=True)))
     assert told == twin
 
 
@@ -116,7 +116,7 @@ def test_a_row_that_another_partition_has_counts_anew():
     handle = world.partition("new", handle & columns.ROW_MASK)
     world.append(handle, 7000)
     (step,) = world.look()
-    assert step.topics == {"new": Traffic(7000, 0, 1)}
+    assert step.topics == {"new": TopicSample(7000, 0, 1)}
     assert step.whole.size_bytes == 7000
     assert [(one.total, one.free, one.logs) for one in step.disks] == [(1000, 400, 7000), (0, 0, 0)]
 
@@ -173,8 +173,8 @@ def test_connections_of_one_client_count_together_and_each_count_once():
         part.name(row, "alice", "loader")
     rows[0].count(a, 3, 900, 90, 800, 0, 0, 0)
     (step,) = world.look()
-    alice = Client("alice", "loader", "local")
-    assert step.clients == {alice: Use(800, 0, 3, 0)}
+    alice = ClientIdentity("alice", "loader", "local")
+    assert step.clients == {alice: ClientSample(800, 0, 3, 0)}
     assert step.whole.connections == 2
     rows[0].count(a, 4, 1000, 100, 850, 0, 0, 0)
     rows[1].count(b, 1, 50, 5000, 0, 4000, 1, 0)
@@ -182,7 +182,7 @@ def test_connections_of_one_client_count_together_and_each_count_once():
     rows[0].pause(a, 0, world.ms + 3000, 3000)
     rows[0].pause(a, 0, world.ms + 5000, 4500)  # it was told so while it paused already
     (step,) = world.look()
-    assert step.clients == {alice: Use(50, 4000, 2, 5000)}
+    assert step.clients == {alice: ClientSample(50, 4000, 2, 5000)}
     assert step.whole.throttled == 1
     assert not world.look()[0].clients
 
@@ -198,7 +198,7 @@ def test_what_a_connection_did_just_before_it_hung_up_is_told():
         rows.release(row)
     (step,) = world.look()
     assert step.clients == {
-        Client("bob", f"c{n}", "private"): Use(7 + n, 0, 1, 0) for n in range(3)
+        ClientIdentity("bob", f"c{n}", "private"): ClientSample(7 + n, 0, 1, 0) for n in range(3)
     }
     assert list(table.connected()) == []
     assert step.whole.connections == 0
@@ -214,7 +214,9 @@ def test_a_connection_that_says_another_name_counts_for_that_from_then_on():
     rows.name(row, "ANONYMOUS", "second")
     rows.count(row, 2, 2, 2, 3, 0, 0, 0)
     (step,) = world.look()
-    assert step.clients == {Client("ANONYMOUS", "second", "public"): Use(2, 0, 1, 0)}
+    assert step.clients == {
+        ClientIdentity("ANONYMOUS", "second", "public"): ClientSample(2, 0, 1, 0)
+    }
 
 
 class Meddled:
@@ -253,7 +255,9 @@ def test_connections_that_come_and_go_while_they_are_looked_at():
     words, memory = table._regions[0]
     table._regions[0] = Meddled(words, one_more, one_more, another, one_more), memory
     (step,) = world.look()
-    assert step.clients == {Client("ANONYMOUS", "short", "public"): Use(7, 0, 2, 0)}
+    assert step.clients == {
+        ClientIdentity("ANONYMOUS", "short", "public"): ClientSample(7, 0, 2, 0)
+    }
     assert step.whole.connections == ROWS + 1, "one of them found no row"
 
 

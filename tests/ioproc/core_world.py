@@ -12,24 +12,24 @@ from appliance.base.os_disk import OsDisk
 from appliance.base.space import SpaceGuard
 from appliance.config.log_config import LogConfig
 from appliance.ioproc.appending import Appends
-from appliance.ioproc.arrivals import Arrivals
-from appliance.ioproc.asker import Asker
+from appliance.ioproc.arrivals import Dispatcher
+from appliance.ioproc.asker import NetprocPeer
 from appliance.ioproc.billing import Billing
 from appliance.ioproc.coordinating.endings import Endings
 from appliance.ioproc.core import Core
 from appliance.ioproc.failing import Failures
 from appliance.ioproc.journaling import Journals
 from appliance.ioproc.partition import Partition
-from appliance.ioproc.questions import Questions
+from appliance.ioproc.questions import PartitionReads
 from appliance.ioproc.replicas import Replicas
 from appliance.ioproc.rows import Rows
-from appliance.ioproc.served import Served
+from appliance.ioproc.served import ServedPartitions
 from appliance.ioproc.siblings import Loopback, Siblings
 from appliance.ioproc.syncing import VISIBLE_MS, Syncing
-from appliance.logstore.log import Log
+from appliance.logstore.log import PartitionLog
 from appliance.metadata.image import BrokerImage, MetadataImage
 from appliance.replication.role import ALONE
-from appliance.replication.throttle import Throttle
+from appliance.replication.throttle import ReplicationThrottle
 from appliance.ring import messages
 from appliance.ring.messages import Message
 from appliance.ring.partition_table import PartitionTable
@@ -198,7 +198,7 @@ class World:
             lambda total: 1 << 20,
         )
         syncing = Syncing(self.threads, self.journals, lambda: not self.quiet)
-        self.served = Served(Rows(self.table), syncing, self.spaces())
+        self.served = ServedPartitions(Rows(self.table), syncing, self.spaces())
         failures = Failures(self.served, lambda p, failure: self.failures.append((str(p), failure)))
         appends = Appends(self.served, failures)
         self.image = MetadataImage()
@@ -213,19 +213,19 @@ class World:
             alone(),
         )
         self.cluster = NoCluster()
-        self.throttle = Throttle()
+        self.throttle = ReplicationThrottle()
         replicas = Replicas(self.served, self.cluster, self.throttle)
-        self.questions = Questions(self.served, appends, failures, self.checkpoint, replicas)
+        self.questions = PartitionReads(self.served, appends, failures, self.checkpoint, replicas)
         self.observers = []
         for index, writer in siblings.items():
-            self.served.siblings[index] = Asker(index, memoryview(b""), writer)
+            self.served.siblings[index] = NetprocPeer(index, memoryview(b""), writer)
         coordinators = self.coordinators(appends, failures)
         self.billing = Billing(Steps(), self.served.askers)
         observers = [Heard(self.observers)]
         self.core = Core(
             self.served, appends, self.questions, failures, observers, coordinators, self.billing
         )
-        self.arrivals = Arrivals(self.core, self.core.partitions.get, stays, self.endings)
+        self.arrivals = Dispatcher(self.core, self.core.partitions.get, stays, self.endings)
         askers = self.served.siblings
         self.siblings = Siblings(me, self.own, askers, self.endings, self.arrivals.handle)
         self.readers = []
@@ -234,7 +234,7 @@ class World:
             writer = RingWriter(memory, 1, capacity=capacity)
             self.readers.append((RingReader(memory, 1, capacity=capacity), writer))
             view = memoryview(bytearray(arena))
-            self.core.askers[index] = Asker(index, view, writer)
+            self.core.askers[index] = NetprocPeer(index, view, writer)
 
     def spaces(self):
         """The guards of the log folders."""
@@ -253,7 +253,7 @@ class World:
     def add(self, name="t", index=0, epoch=0, role=ALONE, **config):
         topic_id = name.encode().ljust(16, b"\0")
         handle = self.rows[topic_id, index] = self.table.add(topic_id, index)
-        log = Log.create(
+        log = PartitionLog.create(
             self.disk, f"{self.folder}/{name}-{index}", topic_id, LogConfig(**config), now_ms=NOW_MS
         )
         partition = Partition(handle, name, index, topic_id, log, epoch, role, now_ms=self.now_ms)

@@ -9,7 +9,7 @@ from sim.disk import SimDisk
 
 from appliance.base import errors
 from appliance.config.log_config import LogConfig
-from appliance.logstore.log import Log
+from appliance.logstore.log import PartitionLog
 from appliance.wire.build import build
 from appliance.wire.messages import (
     decode_request,
@@ -53,7 +53,7 @@ class Led:
     def __init__(self, topic_id, index, name, config):
         self.topic_id, self.index, self.name = topic_id, index, name
         disk = SimDisk()
-        self.log = Log.create(disk, f"/{name}-{index}", topic_id, config, now_ms=0)
+        self.log = PartitionLog.create(disk, f"/{name}-{index}", topic_id, config, now_ms=0)
         self.epoch = 0
         self.high_watermark = NOT_COMMITTED  # the log end
         self.refuses = 0

@@ -6,7 +6,7 @@ from core_world import NOW_MS, HeldThreads, World, batch, stays
 from appliance.base.clock import OsClock
 from appliance.base.retention_clock import RetentionClock
 from appliance.config.broker import BrokerConfig
-from appliance.ioproc.arrivals import Arrivals
+from appliance.ioproc.arrivals import Dispatcher
 from appliance.ioproc.core import Core
 from appliance.ioproc.ground import Ground
 from appliance.ioproc.housekeeping import Housekeeping
@@ -14,13 +14,13 @@ from appliance.ioproc.left_journals import LeftJournals
 from appliance.ioproc.opening import Opener
 from appliance.ioproc.partition import Partition
 from appliance.ioproc.pulling.env import Env
-from appliance.ioproc.pulling.parting import Parting
-from appliance.ioproc.pulling.pulling import Leaders, Pulling
+from appliance.ioproc.pulling.parting import DivergenceTruncation
+from appliance.ioproc.pulling.pulling import LeaderChanges, Pulling
 from appliance.ioproc.trims import Trims
 from appliance.metadata.log_dirs import LogDirs
 from appliance.metadata.parts import BrokerImage, Endpoint
-from appliance.replication.role import Role
-from appliance.replication.throttle import Throttle
+from appliance.replication.role import PartitionRole
+from appliance.replication.throttle import ReplicationThrottle
 from appliance.wire.batch_header import read_header
 
 ME, OTHER = 1, 2
@@ -70,12 +70,12 @@ class Follower:
         self.world = World(folder, disk, table=table)
         self.table = self.world.table
         self.said = Said()
-        told = Leaders()
+        told = LeaderChanges()
         old = self.world.core
         self.core = self.world.core = Core(
             self.world.served, old.appends, old.questions, old._failures, [told]
         )
-        self.world.arrivals = Arrivals(
+        self.world.arrivals = Dispatcher(
             self.core, self.core.partitions.get, stays, self.world.endings
         )
         for number, leader in enumerate(leaders, OTHER):
@@ -94,12 +94,14 @@ class Follower:
         ground = Ground(self.world.disk, dirs, self.core, self.said)
         self.keeping = Housekeeping(config, ground, self.chores, self.trims, RetentionClock())
         clock, core, image = OsClock(), self.core, self.world.image
-        self.throttle = Throttle()
+        self.throttle = ReplicationThrottle()
         self.env = Env(
             config, lambda: image, core, self.trims.add, self.throttle, self.poller, clock,
             self.said,
         )  # fmt: skip
-        parting = Parting(ground, self.keeping, NoMoves(), NoCleaner(), self.env.parted)
+        parting = DivergenceTruncation(
+            ground, self.keeping, NoMoves(), NoCleaner(), self.env.parted
+        )
         serves = core.partitions
         self.pulling = Pulling(
             told, self.env, parting, lambda p: serves.get(p.handle) is p, lambda: old.appends.count
@@ -117,16 +119,16 @@ class Follower:
         opener = Opener(disk, LogDirs.of(self.world.folder), self.table, left, clean=False)
         where = led.name, led.index, led.topic_id
         log, _, visible = opener.open(*where, handle, config, NOW_MS)
-        role = Role(False, OTHER, 0, (OTHER,), (OTHER,))
+        role = PartitionRole(False, OTHER, 0, (OTHER,), (OTHER,))
         partition = Partition(handle, *where, log, led.epoch, role, visible)
         self.core.add(partition, self.world.now_ns)
         return partition
 
     def follow(self, partition, epoch, leader=OTHER):
-        self.core.follow(partition, epoch, Role(False, leader, 0, (leader,), (leader,)))
+        self.core.follow(partition, epoch, PartitionRole(False, leader, 0, (leader,), (leader,)))
 
     def lead(self, partition, epoch):
-        self.core.lead(partition, epoch, Role(True, ME, 0, (OTHER,), ()))
+        self.core.lead(partition, epoch, PartitionRole(True, ME, 0, (OTHER,), ()))
 
     def checkpoint(self):
         """Recovery points and high watermarks into their files."""

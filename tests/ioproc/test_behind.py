@@ -12,9 +12,9 @@ from appliance.coordinators.groups.classic_group import ClassicGroup
 from appliance.coordinators.groups.classic_state import PREPARING
 from appliance.coordinators.groups.consumer_group import ConsumerGroup
 from appliance.coordinators.groups.records import OffsetCommitValue
-from appliance.coordinators.groups.settings import Settings
+from appliance.coordinators.groups.settings import GroupSettings
 from appliance.coordinators.groups.shard import GroupShard
-from appliance.ioproc.behind import Behind
+from appliance.ioproc.behind import GroupLagSampler
 from appliance.metadata.image import MetadataImage
 from appliance.ring import lag_table
 from appliance.ring.lag_table import LagTable
@@ -37,11 +37,11 @@ class World:
             image=SimpleNamespace(topics_by_name={"orders": topic}),
             handles=rows,
         )
-        shard = GroupShard(0, Settings(), MetadataImage(), lambda: b"m" * 16)
+        shard = GroupShard(0, GroupSettings(), MetadataImage(), lambda: b"m" * 16)
         shard.activate(0)
         self.shard = shard
         self.lags = LagTable(memoryview(bytearray(LagTable.bytes_needed(1))), 1)
-        self.behind = Behind(self.lags, 0, self.partitions, follower, lambda: [shard])
+        self.behind = GroupLagSampler(self.lags, 0, self.partitions, follower, lambda: [shard])
         self.now_ns = SECOND_NS
 
     def commit(self, group, partition, offset, topic="orders"):

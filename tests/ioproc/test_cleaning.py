@@ -15,7 +15,7 @@ from appliance.ioproc.cleaning import Cleaning
 from appliance.ioproc.coordinating.loading import load
 from appliance.ioproc.ground import Ground
 from appliance.metadata.log_dirs import LogDirs
-from appliance.netproc.segments import Segments
+from appliance.netproc.segments import SegmentFiles
 from appliance.ring.partition_table import CLEANED_TO, LAYOUT, UNCLEANABLE
 from appliance.wire.batch import NewRecord, build_batch, iter_records, read_header
 
@@ -271,13 +271,13 @@ def test_a_place_that_was_told_before_is_not_looked_up_in_the_new_file(world):
     world.read(handle, 0)
     told = world.turn()[0]
     assert told.i == world.table.get(handle, LAYOUT)
-    segments = Segments(world.table, [world.folder])
+    segments = SegmentFiles(world.table, [world.folder])
     route = Route(handle, 0, "t", partition.topic_id, 0, 0)
     kept = segments.get(route, told.d, 0, told.i)
     assert kept is not None
     world.run()
     assert segments.get(route, told.d, 0, told.i) is kept, "the old file"
-    assert Segments(world.table, [world.folder]).get(route, told.d, 0, told.i) is None
+    assert SegmentFiles(world.table, [world.folder]).get(route, told.d, 0, told.i) is None
     world.read(handle, 0)
     now = world.turn()[0]
     assert now.i > told.i

@@ -21,7 +21,7 @@ from appliance.ioproc.coordinating import host as coordinating
 from appliance.ioproc.coordinating.host import CoordinatorHost
 from appliance.ioproc.coordinating.led import split
 from appliance.ioproc.partition import Partition
-from appliance.logstore.log import Log
+from appliance.logstore.log import PartitionLog
 from appliance.metadata.image import MetadataImage
 from appliance.ring.counters import Counters
 from appliance.ring.messages import COORDINATE, GUARD, TRUSTED_GUARD, UNVERIFIED, Message
@@ -111,8 +111,8 @@ class Groups(World):
     def _log(self, path, open_log):
         config = LogConfig(flush_policy="group", compact=True, delete=False)
         if not open_log:
-            return Log.create(self.disk, path, OFFSETS_ID, config, now_ms=NOW_MS)
-        return Log.open(
+            return PartitionLog.create(self.disk, path, OFFSETS_ID, config, now_ms=NOW_MS)
+        return PartitionLog.open(
             self.disk, path, config, recovery_point=0, log_start_offset=0, clean=self.clean,
             machine_lived=False, now_ms=NOW_MS,
         )  # fmt: skip

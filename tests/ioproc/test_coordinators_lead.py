@@ -33,7 +33,7 @@ from appliance.coordinators.runtime.kind import Lent
 from appliance.ioproc.coordinating.host import CoordinatorHost
 from appliance.ioproc.coordinating.loading import LONGEST_REST_MS, load
 from appliance.ioproc.partition import Partition
-from appliance.replication.role import Role
+from appliance.replication.role import PartitionRole
 from appliance.ring.messages import COORDINATE, Message
 from appliance.wire.batch_header import HEADER_SIZE, read_header
 from appliance.wire.build import build
@@ -336,7 +336,7 @@ def test_the_reads_of_groups_are_as_durable_as_their_writes(tmp_path):
 
 # Other replicas -----------------------------------------------------------------------------------
 
-SHARED = Role(leads=True, leader=1, replicas=(2, 3), isr=(2,))
+SHARED = PartitionRole(leads=True, leader=1, replicas=(2, 3), isr=(2,))
 
 
 def lead_with_others(world, role=SHARED):

@@ -8,7 +8,7 @@ from core_world import NOW_MS, World, batch
 from sim.disk import PAGE, SimDisk
 
 from appliance.base import errors
-from appliance.logstore.log import Log
+from appliance.logstore.log import PartitionLog
 from appliance.ring.messages import APPENDED, DELETE_RECORDS, DELETED, FOUND
 from appliance.wire.batch import read_header
 
@@ -147,7 +147,7 @@ def test_nothing_acknowledged_is_lost_whenever_another_program_takes_the_room(se
         sequences = [header[11] for header in headers(world, p)]
         assert sequences == list(range(len(sequences)))
         assert acknowledged[p] <= len(sequences) <= acknowledged[p] + 1
-        reopened = Log.open(
+        reopened = PartitionLog.open(
             world.disk, p.log.path, p.log.config, recovery_point=p.synced, log_start_offset=0,
             clean=False, machine_lived=False, now_ms=NOW_MS,
         )  # fmt: skip

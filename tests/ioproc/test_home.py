@@ -19,7 +19,7 @@ from appliance.base.retention_clock import RetentionClock
 from appliance.config.broker import BrokerConfig
 from appliance.config.log_config import LogConfig
 from appliance.ioproc import checkpoints
-from appliance.ioproc.arrivals import Arrivals
+from appliance.ioproc.arrivals import Dispatcher
 from appliance.ioproc.ground import Ground
 from appliance.ioproc.home import Home
 from appliance.ioproc.housekeeping import Housekeeping
@@ -27,9 +27,9 @@ from appliance.ioproc.leaving import Leaving
 from appliance.ioproc.left_journals import LeftJournals
 from appliance.ioproc.opening import Opener
 from appliance.ioproc.returning import Returning
-from appliance.ioproc.trash import Trash
+from appliance.ioproc.trash import DeletedFolders
 from appliance.ioproc.trims import Trims
-from appliance.logstore.log import Log
+from appliance.logstore.log import PartitionLog
 from appliance.metadata.changes import (
     ConfigChanged,
     PartitionAdded,
@@ -106,14 +106,14 @@ class Life:
         left = LeftJournals(disk, [path for _, path in dirs.online()], clean=clean)
         opener = Opener(disk, dirs, self.world.table, left, clean=clean)
         online = [path for _, path in dirs.online()]
-        trash = Trash(disk, lambda: online, 0, ioprocs)
+        trash = DeletedFolders(disk, lambda: online, 0, ioprocs)
         leaving = Leaving(ground, self.keeping, trash, Chores(), lambda partition, now_ms: None)
         self.returning = Returning(ground, trash, Chores())
         self.back = []  # what was in the trash
         parts = self.follower, self.keeping, opener, leaving, self.returning, self.back.append
         self.looked = []  # at what changed
         self.home = Home(seat, ground, *parts, lambda *what: self.looked.append(what))
-        self.world.arrivals = Arrivals(core, self.home.fetch, stays, self.world.endings)
+        self.world.arrivals = Dispatcher(core, self.home.fetch, stays, self.world.endings)
         self.home.open_all(0, NOW_MS)
 
     def now(self, moved):
@@ -349,7 +349,7 @@ def test_a_partition_without_records_costs_no_sync_and_comes_back_after_a_power_
     disk.mkdir("/data")
     disk.sync_dir("/")
     disk.refusing = {("/data", kind): 5 for kind in ("sync", "sync_dir")}
-    log = Log.create(disk, "/data/t-0", topic_id("t"), LogConfig(), now_ms=NOW_MS)
+    log = PartitionLog.create(disk, "/data/t-0", topic_id("t"), LogConfig(), now_ms=NOW_MS)
     log.close()
     disk.refusing = {}
     disk.power_cut()

@@ -8,7 +8,7 @@ from test_home import Cluster
 
 from appliance.authorization.authorizer import AllowAll
 from appliance.config.log_config import LogConfig
-from appliance.ioproc.following import Following
+from appliance.ioproc.following import CoordinatorFollowing
 from appliance.metadata.changes import BrokerChanged, PartitionChanged
 from appliance.metadata.parts import PartitionImage
 from appliance.ring import partition_table as columns
@@ -145,7 +145,7 @@ def test_metadata_is_not_replayed_before_all_of_its_roles_are_told(cluster, monk
     follower.go_on = replay
     unlimited = SimpleNamespace(follow=lambda image, changes: None)
     bills = SimpleNamespace(follow=lambda quotas: None)
-    following = Following(
+    following = CoordinatorFollowing(
         seat, follower, life.home, (), unlimited, bills, lambda: 0, ReadRetries(None)
     )
     topic.partitions[:] = [many(index, leader=1, epoch=5) for index in range(3)]

@@ -22,7 +22,7 @@ from appliance.ioproc.housekeeping import Housekeeping
 from appliance.ioproc.leaving import Leaving
 from appliance.ioproc.opening import Opener
 from appliance.ioproc.returning import Returning
-from appliance.ioproc.trash import LOOK_EVERY_NS, MARK, Trash
+from appliance.ioproc.trash import LOOK_EVERY_NS, MARK, DeletedFolders
 from appliance.ioproc.trims import Trims
 from appliance.metadata import trash as trash_file
 from appliance.metadata.image import MetadataImage
@@ -76,7 +76,7 @@ class Machine:
         opener = Opener(self.disk, dirs, self.world.table, clean=clean)
         seat = seat_of(DATA, self.config)
         self.follower = types.SimpleNamespace(image=self.image, handles=self.handles)
-        trash = Trash(self.disk, lambda: [DATA], 0, 1)
+        trash = DeletedFolders(self.disk, lambda: [DATA], 0, 1)
         leaving = Leaving(ground, keeping, trash, Chores(), lambda partition, now_ms: None)
         returning = Returning(ground, trash, Chores())
         self.back = []

@@ -11,11 +11,11 @@ from appliance.ioproc import partition as partitions
 from appliance.ioproc.appending import Appends
 from appliance.ioproc.barrier import MessageBarrier
 from appliance.ioproc.failing import ANSWERS
-from appliance.ioproc.following import Following
+from appliance.ioproc.following import CoordinatorFollowing
 from appliance.ioproc.isolating import Isolating
 from appliance.ioproc.left_open import LeftOpen
-from appliance.ioproc.probing import Probing
-from appliance.ioproc.questions import Questions
+from appliance.ioproc.probing import FolderProbe
+from appliance.ioproc.questions import PartitionReads
 from appliance.ioproc.replicas import Replicas
 from appliance.ioproc.whereabouts import Whereabouts
 from appliance.logstore.active import ActiveSegment
@@ -81,7 +81,7 @@ def test_a_log_that_may_be_half_changed_goes_offline(world, monkeypatch, name):
 def test_a_question_that_fails_is_answered(world, monkeypatch, op):
     p, q = world.add(), world.add("q")
     with monkeypatch.context() as planted:
-        planted.setattr(Questions, "ask", fail)
+        planted.setattr(PartitionReads, "ask", fail)
         planted.setattr(type(world.arrivals), "_begin_move", fail)
         world.ask(op, p.handle, token=1)
         (answer,) = world.turn()
@@ -97,9 +97,9 @@ CHORES = {
     LeftOpen: "turn",
     Replicas: "tick",
     Whereabouts: "tick",
-    Probing: "tick",
+    FolderProbe: "tick",
     Isolating: "tick",
-    Following: "tell_gone",
+    CoordinatorFollowing: "tell_gone",
 }
 
 

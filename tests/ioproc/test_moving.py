@@ -15,7 +15,7 @@ from appliance.base.space import SpaceGuard
 from appliance.config.broker import BrokerConfig
 from appliance.config.log_config import LogConfig
 from appliance.ioproc import moving
-from appliance.ioproc.arrivals import Arrivals
+from appliance.ioproc.arrivals import Dispatcher
 from appliance.ioproc.ground import Ground
 from appliance.ioproc.housekeeping import Housekeeping
 from appliance.ioproc.left_journals import LeftJournals
@@ -112,7 +112,7 @@ def life(disk, control, table, tmp_log, ids=IDS):
         iter(f"{n:032x}" for n in range(disk.steps * 1000, 1 << 60)).__next__,
     )
     find = world.core.partitions.get
-    world.arrivals = Arrivals(world.core, find, moves.begin, world.endings)
+    world.arrivals = Dispatcher(world.core, find, moves.begin, world.endings)
     moves.resume(NOW_MS)
     return world, moves, keeping
 

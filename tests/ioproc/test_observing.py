@@ -6,7 +6,7 @@ from sim.disk import SimDisk
 
 from appliance.base import errors
 from appliance.base.errors import StorageFailed
-from appliance.logstore.log import Log
+from appliance.logstore.log import PartitionLog
 from appliance.ring import partition_table as columns
 from appliance.ring.messages import LIST_OFFSET
 from tests.ioproc.core_world import NOW_MS
@@ -55,7 +55,7 @@ def test_another_log_is_another_opening(world):
     p = world.add(epoch=2)
     heard(world)
     world.core.quiesce(p, world.now_ns)
-    log = Log.create(world.disk, "/data/other-0", p.topic_id, p.rules, now_ms=NOW_MS)
+    log = PartitionLog.create(world.disk, "/data/other-0", p.topic_id, p.rules, now_ms=NOW_MS)
     world.core.replace(p, log, 0)
     assert heard(world) == ["closed", "opened", "leads in 2"]
     assert p.log is log

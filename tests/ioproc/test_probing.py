@@ -6,10 +6,10 @@ import pytest
 from core_world import HeldThreads, World
 
 from appliance.base.errors import DiskFull, StorageFailed
-from appliance.ioproc.probing import AGAIN_MS, Probing
-from appliance.replication.role import Role
+from appliance.ioproc.probing import AGAIN_MS, FolderProbe
+from appliance.replication.role import PartitionRole
 
-SHARED = Role(leads=True, leader=1, replicas=(2, 3), isr=(2, 3))
+SHARED = PartitionRole(leads=True, leader=1, replicas=(2, 3), isr=(2, 3))
 
 
 class Said:
@@ -27,7 +27,7 @@ class Story:
         self.metadata_say_so = False
         self.told = []
         self.folder = str(path)
-        self.probing = Probing(
+        self.probing = FolderProbe(
             self.world.disk, [self.folder], 0, self.threads, lambda number: self.metadata_say_so,
             self.told.append, self.said,
         )  # fmt: skip
@@ -89,7 +89,7 @@ def test_a_full_folder_has_not_failed(story):
 
 
 def test_nothing_is_asked_where_nobody_else_has_a_replica(story):
-    story.fails(role=Role(leads=True))
+    story.fails(role=PartitionRole(leads=True))
     story.probing.tick(0)
     assert story.threads.outstanding() == 0
 

@@ -1,7 +1,7 @@
 """Producer ids in an I/O process: out of the blocks that control gave, each once."""
 
 from appliance.base import errors
-from appliance.ioproc.producer_ids import FEW, ProducerIds
+from appliance.ioproc.producer_ids import FEW, ProducerIdPool
 from appliance.ring.messages import PRODUCER_ID_BLOCK, Message
 
 
@@ -12,7 +12,7 @@ def block(first, count, code=errors.NONE):
 
 def test_ids_come_out_of_blocks_and_the_next_one_is_asked_for_before_the_last_is_empty():
     asked = []
-    ids = ProducerIds(lambda: asked.append(1) or True)
+    ids = ProducerIdPool(lambda: asked.append(1) or True)
     assert [ids.take(), ids.take()] == [None, None] and len(asked) == 1
     assert ids.given(block(1000, 1000))
     assert [ids.take() for _ in range(1000 - FEW)] == list(range(1000, 2000 - FEW))
@@ -25,7 +25,7 @@ def test_ids_come_out_of_blocks_and_the_next_one_is_asked_for_before_the_last_is
 
 def test_who_was_not_heard_asks_again():
     asked = []
-    ids = ProducerIds(lambda: asked.append(1) or len(asked) > 1)
+    ids = ProducerIdPool(lambda: asked.append(1) or len(asked) > 1)
     assert ids.take() is None and ids.take() is None
     assert len(asked) == 2, "the ring to control was closed"
     ids.control_died()

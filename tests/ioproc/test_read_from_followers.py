@@ -5,7 +5,7 @@ from core_world import World, batch
 from test_replicas import D3, fetch, leads
 
 from appliance.base import errors
-from appliance.replication.role import Role
+from appliance.replication.role import PartitionRole
 from appliance.ring.messages import (
     ANY_REPLICA,
     CANCEL,
@@ -19,7 +19,7 @@ from appliance.ring.messages import (
     Message,
 )
 
-FOLLOWS = Role(False, 2, 7, (2, 3), (2, 3))
+FOLLOWS = PartitionRole(False, 2, 7, (2, 3), (2, 3))
 
 
 @pytest.fixture

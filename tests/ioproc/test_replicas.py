@@ -6,7 +6,7 @@ from core_world import World, batch
 
 from appliance.base import errors
 from appliance.base.errors import StorageFailed
-from appliance.replication.role import ALONE, ELSEWHERE, Role
+from appliance.replication.role import ALONE, ELSEWHERE, PartitionRole
 from appliance.ring.messages import (
     APPENDED,
     DELETE_RECORDS,
@@ -25,7 +25,7 @@ LAG_MS = 30_000
 
 
 def leads(isr=(2, 3), partition_epoch=7, replicas=(2, 3)):
-    return Role(True, 1, partition_epoch, replicas, isr)
+    return PartitionRole(True, 1, partition_epoch, replicas, isr)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from core_world import World, batch
 from test_replicas import D3, fetch, leads
 
 from appliance.config.broker import BrokerConfig
-from appliance.ioproc.throttling import Throttling, replicas_of
+from appliance.ioproc.throttling import ReplicationThrottling, replicas_of
 from appliance.metadata.changes import BrokerChanged, ConfigChanged, PartitionChanged
 from appliance.metadata.image import BROKER, TOPIC, MetadataImage
 from appliance.ring.messages import FOUND
@@ -48,7 +48,7 @@ class Metadata:
             self.set(TOPIC, topic, f"{side}.replication.throttled.replicas", replicas)
 
     def looked(self, me=0, ioprocs=1):
-        found = Throttling(BrokerConfig(), me, ioprocs)
+        found = ReplicationThrottling(BrokerConfig(), me, ioprocs)
         found.look(self.image)
         return found
 

@@ -16,7 +16,7 @@ from test_full_groups import FullGroups
 
 from appliance.base import errors
 from appliance.config.log_config import LogConfig
-from appliance.logstore.log import Log
+from appliance.logstore.log import PartitionLog
 from appliance.ring.messages import TRUSTED_GUARD
 from appliance.wire.build import build
 from appliance.wire.messages import encode_request
@@ -97,7 +97,7 @@ class SmallFull(FullGroups):
 
     def _log(self, path, open_log):
         config = LogConfig(flush_policy="group", compact=True, delete=False, segment_bytes=2 * PAGE)
-        return Log.create(self.disk, path, OFFSETS_ID, config, now_ms=NOW_MS)
+        return PartitionLog.create(self.disk, path, OFFSETS_ID, config, now_ms=NOW_MS)
 
     def load(self):
         for _ in range(100):

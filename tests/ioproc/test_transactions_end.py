@@ -19,7 +19,7 @@ from appliance.coordinators.transactions.states import NAMES
 from appliance.ioproc.coordinating.endings import AT_ONCE, LONGEST_REST_MS
 from appliance.ioproc.coordinating.host import CoordinatorHost
 from appliance.ioproc.partition import Partition
-from appliance.logstore.log import Log
+from appliance.logstore.log import PartitionLog
 from appliance.ring.counters import Counters
 from appliance.ring.messages import (
     APPEND,
@@ -62,7 +62,9 @@ class Ends(World):
         self.endings.follow(self.known)
         handle = self.table.add(STATE_ID, 0)
         config = LogConfig(flush_policy="group", compact=True, delete=False)
-        log = Log.create(self.disk, f"/d/{TRANSACTIONS_TOPIC}-0", STATE_ID, config, now_ms=NOW_MS)
+        log = PartitionLog.create(
+            self.disk, f"/d/{TRANSACTIONS_TOPIC}-0", STATE_ID, config, now_ms=NOW_MS
+        )
         self.state = Partition(handle, TRANSACTIONS_TOPIC, 0, STATE_ID, log, 4)
         self.core.add(self.state, self.now_ns)
         self.topics = {name: self.add(name, flush_policy="group") for name in topics}

@@ -12,13 +12,13 @@ from test_coordinating import COMMIT, Groups, code_of
 
 from appliance.base import errors
 from appliance.ioproc.appending import Appends
-from appliance.ioproc.behind import Behind
+from appliance.ioproc.behind import GroupLagSampler
 from appliance.ioproc.coordinating.host import CoordinatorHost
-from appliance.ioproc.coordinating.led import Led
+from appliance.ioproc.coordinating.led import LedCoordinator
 from appliance.ioproc.housekeeping import Housekeeping
-from appliance.ioproc.observing import Observer
+from appliance.ioproc.observing import PartitionListener
 from appliance.ioproc.partition import Partition
-from appliance.ioproc.questions import Questions
+from appliance.ioproc.questions import PartitionReads
 from appliance.ioproc.rows import Rows
 from appliance.ring import partition_table as columns
 from appliance.shell.bugs import Bugs
@@ -27,7 +27,9 @@ from tests.netproc.test_fetched_files import fetch, produce
 from tests.seats import log_file
 
 PLANTED = pytest.mark.interpreted("plants exceptions in parts")
-NOTICED = [name for name, _ in inspect.getmembers(Observer, inspect.isfunction) if name[0] != "_"]
+NOTICED = [
+    name for name, _ in inspect.getmembers(PartitionListener, inspect.isfunction) if name[0] != "_"
+]
 OBSERVERS = ("CoordinatorHost", "Replicas", "Heard")
 
 
@@ -81,7 +83,7 @@ def is_served(world, partition):
 @PLANTED
 @pytest.mark.parametrize(
     ("kind", "name"),
-    [(Appends, "write"), (Rows, "publish"), (Questions, "wake"), (Partition, "on_synced")],
+    [(Appends, "write"), (Rows, "publish"), (PartitionReads, "wake"), (Partition, "on_synced")],
     ids=lambda one: getattr(one, "__name__", one),
 )
 def test_what_fails_at_the_end_of_a_turn_costs_its_partition(world, said, monkeypatch, kind, name):
@@ -105,7 +107,7 @@ def test_what_fails_at_the_end_of_a_turn_costs_its_partition(world, said, monkey
 @PLANTED
 def test_watches_that_cannot_be_told_cost_nobody_else(world, said, monkeypatch):
     p = world.add()
-    monkeypatch.setattr(Questions, "tell_watching", fail)
+    monkeypatch.setattr(PartitionReads, "tell_watching", fail)
     monkeypatch.setattr(type(world.served.rows.watches), "waits", property(lambda self: [1]),
                         raising=False)  # fmt: skip
     assert is_served(world, p)
@@ -173,8 +175,8 @@ def settled(world):
 @PLANTED
 @pytest.mark.parametrize(
     ("kind", "name"),
-    [(CoordinatorHost, "_append"), (Led, "take_batches"),
-     (Led, "due"), (Led, "staged")],
+    [(CoordinatorHost, "_append"), (LedCoordinator, "take_batches"),
+     (LedCoordinator, "due"), (LedCoordinator, "staged")],
     ids=lambda one: getattr(one, "__name__", one),
 )  # fmt: skip
 def test_a_coordinator_that_cannot_write_or_answer_begins_from_its_log(
@@ -228,7 +230,7 @@ def test_a_chore_that_raises_costs_one_run(tmp_path, said, monkeypatch, name):
         process.core.served.stirred = True
 
     with monkeypatch.context() as planted:
-        kind, what = (Behind, "go_on") if name == "behind" else (Housekeeping, name)
+        kind, what = (GroupLagSampler, "go_on") if name == "behind" else (Housekeeping, name)
         planted.setattr(kind, what, fail)
         for _ in range(3):
             all_is_due()

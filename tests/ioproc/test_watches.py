@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from appliance.base import errors
 from appliance.ioproc import watches
-from appliance.ioproc.watches import Watch, Watches, rows_of
+from appliance.ioproc.watches import FetchWatch, Watches, rows_of
 from appliance.ring.messages import (
     APPENDED,
     CANCEL,
@@ -42,7 +42,7 @@ def test_tells_like_a_list(steps):
     for number, (action, *rest) in enumerate(steps):
         if action == "watch":
             peer, request, kinds, rows = rest
-            assert kept.add(Watch(peer, request << 32 | number, kinds, rows))
+            assert kept.add(FetchWatch(peer, request << 32 | number, kinds, rows))
             twin.append((peer, request, number, kinds, rows))
         elif action == "cancel":
             kept.cancel(rest[0], rest[1] << 32 | 9)
@@ -69,12 +69,12 @@ def test_tells_like_a_list(steps):
 def test_a_netproc_has_so_many_and_no_more():
     kept = Watches()
     for number in range(watches.MOST):
-        assert kept.add(Watch(0, number << 32, 1, {1}))
-    assert not kept.add(Watch(0, 1 << 50, 1, {1}))
-    assert kept.add(Watch(1, 1 << 50, 1, set(range(watches.MOST_ROWS - 1)))), "another may"
-    assert not kept.add(Watch(1, 1 << 51, 1, {1, 2})), "rows are counted too"
+        assert kept.add(FetchWatch(0, number << 32, 1, {1}))
+    assert not kept.add(FetchWatch(0, 1 << 50, 1, {1}))
+    assert kept.add(FetchWatch(1, 1 << 50, 1, set(range(watches.MOST_ROWS - 1)))), "another may"
+    assert not kept.add(FetchWatch(1, 1 << 51, 1, {1, 2})), "rows are counted too"
     kept.cancel(0, 5 << 32)
-    assert kept.add(Watch(0, 1 << 50, 1, {1}))
+    assert kept.add(FetchWatch(0, 1 << 50, 1, {1}))
 
 
 # In a home ----------------------------------------------------------------------------------------

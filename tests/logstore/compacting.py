@@ -2,18 +2,18 @@
 
 from appliance.logstore import cleanable, swap
 from appliance.logstore.compaction import Compactor, Work
-from appliance.logstore.log import Log
+from appliance.logstore.log import PartitionLog
 from appliance.wire.batch import iter_records, read_header
 
 MEMORY = 1 << 20
 
 
-def begin(log: Log, cleaned_to: int, now_ms: int, memory: int = MEMORY) -> Work:
+def begin(log: PartitionLog, cleaned_to: int, now_ms: int, memory: int = MEMORY) -> Work:
     found = cleanable.look(log, cleaned_to, log.end_offset, now_ms)
     return cleanable.work(log, found, now_ms, memory, 0.9, 2000)
 
 
-def clean(log: Log, cleaned_to: int, now_ms: int, memory: int = MEMORY) -> int:
+def clean(log: PartitionLog, cleaned_to: int, now_ms: int, memory: int = MEMORY) -> int:
     """One whole cleaning; what is cleaned up to."""
     job = Compactor(log.disk, begin(log, cleaned_to, now_ms, memory), lambda _: None)
     job.read_keys()

@@ -12,7 +12,7 @@ from appliance.base.errors import StorageFailed
 from appliance.config.log_config import LogConfig
 from appliance.logstore.cleanable import look
 from appliance.logstore.compaction import Compactor
-from appliance.logstore.log import Log
+from appliance.logstore.log import PartitionLog
 from appliance.wire.batch import NewRecord, build_batch, read_header
 from appliance.wire.batch_header import DELETE_HORIZON_BIT
 
@@ -26,11 +26,11 @@ CONFIG = LogConfig(
 PATH = "/t-0"
 
 
-def new_log(config=CONFIG, disk=None) -> Log:
-    return Log.create(disk or SimDisk(), PATH, TOPIC_ID, config, now_ms=0)
+def new_log(config=CONFIG, disk=None) -> PartitionLog:
+    return PartitionLog.create(disk or SimDisk(), PATH, TOPIC_ID, config, now_ms=0)
 
 
-def append(log: Log, records, *, codec=0, producer=None, now_ms=0, timestamp=1000):
+def append(log: PartitionLog, records, *, codec=0, producer=None, now_ms=0, timestamp=1000):
     batch = bytearray(
         build_batch(
             [NewRecord(timestamp + n, k, v) for n, (k, v) in enumerate(records)], codec=codec
@@ -43,11 +43,11 @@ def append(log: Log, records, *, codec=0, producer=None, now_ms=0, timestamp=100
     log.sync_now()
 
 
-def reopened(log: Log, *, clean: bool) -> Log:
+def reopened(log: PartitionLog, *, clean: bool) -> PartitionLog:
     point = log.recovery_point
     if clean:
         log.close()
-    return Log.open(
+    return PartitionLog.open(
         log.disk,
         PATH,
         log.config,
@@ -189,7 +189,7 @@ def test_a_producer_goes_on_after_its_records_are_gone():
     assert [read_header(batch).producer_id for batch in stored(log)] == [8, -1]
 
 
-def transaction(log: Log, producer_id: int, sequence: int, records, commit: bool) -> None:
+def transaction(log: PartitionLog, producer_id: int, sequence: int, records, commit: bool) -> None:
     batch = build_batch(
         [NewRecord(1000, k, v) for k, v in records],
         producer_id=producer_id,

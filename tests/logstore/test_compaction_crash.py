@@ -10,10 +10,10 @@ from test_compaction import CONFIG, PATH, append, new_log, transaction
 from twin import aborted, stored
 
 from appliance.logstore.files import CLEANED, SWAP
-from appliance.logstore.log import Log
+from appliance.logstore.log import PartitionLog
 
 
-def written(disk) -> Log:
+def written(disk) -> PartitionLog:
     log = new_log(disk=disk)
     for n in range(50):
         append(log, [(b"k%d" % (n * 7 % 9), None if n % 11 == 5 else b"%d" % n * 40)])
@@ -56,7 +56,7 @@ def test_it_may_be_cut_anywhere(step, process_only):
         disk.process_death()
     else:
         disk.power_cut(Random(step))
-    log = Log.open(
+    log = PartitionLog.open(
         disk,
         PATH,
         CONFIG,
@@ -90,7 +90,7 @@ def test_a_swap_that_another_appliance_left_is_finished():
     disk.rename(f"{first}.index", f"{first}.index.swap")
     disk.rename(f"{first}.timeindex", f"{first}.timeindex.swap")
     disk.create(f"{first}.log.cleaned").close()
-    log = Log.open(
+    log = PartitionLog.open(
         disk,
         PATH,
         CONFIG,

@@ -7,7 +7,7 @@ from twin import TOPIC_ID, stage
 
 from appliance.base.disk import read_file
 from appliance.config.log_config import LogConfig
-from appliance.logstore.log import Log
+from appliance.logstore.log import PartitionLog
 from appliance.logstore.producer_snapshot import encode_snapshot
 from appliance.wire.batch import NewRecord, build_batch
 
@@ -18,7 +18,7 @@ CONFIG = LogConfig(index_interval_bytes=100, segment_bytes=2000, file_delete_del
 def disk():
     """A folder with one log, ended in an orderly way behind twenty records of a producer."""
     disk = SimDisk()
-    log = Log.create(disk, "/t-0", TOPIC_ID, CONFIG, now_ms=0)
+    log = PartitionLog.create(disk, "/t-0", TOPIC_ID, CONFIG, now_ms=0)
     for number in range(20):
         append(log, number)
     log.close()
@@ -36,7 +36,7 @@ def append(log, number):
 
 
 def reopened(disk, clean=True):
-    log = Log.open(
+    log = PartitionLog.open(
         disk, "/t-0", CONFIG, recovery_point=20 if clean else 0, log_start_offset=0, clean=clean,
         machine_lived=False, now_ms=0,
     )  # fmt: skip
@@ -112,7 +112,7 @@ def test_a_new_epoch_is_written_down_by_the_flush_that_makes_its_batches_durable
     log.commit()
     assert b"3 20\n" not in read_file(disk, name)
     disk.process_death()
-    log = Log.open(
+    log = PartitionLog.open(
         disk, "/t-0", CONFIG, recovery_point=20, log_start_offset=0, clean=False,
         machine_lived=True, now_ms=0,
     )  # fmt: skip

@@ -11,7 +11,7 @@ from twin import TOPIC_ID, aborted, marker, small_batch, stage, stored, told_of,
 from appliance.base.errors import DiskFull, StorageFailed
 from appliance.config.log_config import LogConfig
 from appliance.logstore import fast_sync
-from appliance.logstore.log import Log
+from appliance.logstore.log import PartitionLog
 from appliance.wire.batch import read_header
 
 CONFIG = LogConfig(segment_bytes=20_000, index_interval_bytes=600, retention_ms=-1)
@@ -28,7 +28,7 @@ class Life:
         self.checkpoint = 0
         self.sent: list[bytes] = []
         self.transactions = 0
-        self.log = Log.create(self.disk, PATH, TOPIC_ID, CONFIG, now_ms=0)
+        self.log = PartitionLog.create(self.disk, PATH, TOPIC_ID, CONFIG, now_ms=0)
 
     def append(self, batches: int) -> None:
         for _ in range(batches):
@@ -50,7 +50,7 @@ class Life:
         self.sent.append(bytes(sent))
 
     def open(self, *, machine_lived: bool, clean: bool = False) -> None:
-        self.log = Log.open(
+        self.log = PartitionLog.open(
             self.disk,
             PATH,
             CONFIG,
@@ -72,7 +72,7 @@ class Life:
                 self.open(machine_lived=machine_lived)
             else:
                 self.sent = []
-                self.log = Log.create(self.disk, PATH, TOPIC_ID, CONFIG, now_ms=0)
+                self.log = PartitionLog.create(self.disk, PATH, TOPIC_ID, CONFIG, now_ms=0)
         except StorageFailed as failure:
             if failure.errno != EIO:
                 raise

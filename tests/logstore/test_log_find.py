@@ -11,16 +11,16 @@ from twin import TOPIC_ID, header_of, small_batch, stage, stored
 
 from appliance.base.errors import OFFSET_OUT_OF_RANGE, PeerError
 from appliance.config.log_config import LogConfig
-from appliance.logstore.log import Log
+from appliance.logstore.log import PartitionLog
 from appliance.wire.batch import NewRecord, build_batch, iter_records, read_header
 from tests.differential.scripts.produced_heads import headed
 
 CONFIG = LogConfig(segment_bytes=4000, index_interval_bytes=300)
 
 
-def filled(seed: int, count: int, config: LogConfig = CONFIG) -> tuple[Log, list[bytes]]:
+def filled(seed: int, count: int, config: LogConfig = CONFIG) -> tuple[PartitionLog, list[bytes]]:
     rng = Random(seed)
-    log = Log.create(SimDisk(rng), "/t-0", TOPIC_ID, config, now_ms=0)
+    log = PartitionLog.create(SimDisk(rng), "/t-0", TOPIC_ID, config, now_ms=0)
     batches = []
     for _ in range(count):
         batches.append(stage(log, small_batch(rng, rng.randint(0, 5000)), 0, 0))
@@ -30,9 +30,9 @@ def filled(seed: int, count: int, config: LogConfig = CONFIG) -> tuple[Log, list
     return log, batches
 
 
-def reopened(log: Log) -> Log:
+def reopened(log: PartitionLog) -> PartitionLog:
     log.close()
-    return Log.open(
+    return PartitionLog.open(
         log.disk,
         log.path,
         log.config,
@@ -92,7 +92,7 @@ def test_outside_the_log_is_refused():
 
 
 def test_the_middle_of_the_limit_s_batch_hides_it():
-    log = Log.create(SimDisk(), "/t-0", TOPIC_ID, CONFIG, now_ms=0)
+    log = PartitionLog.create(SimDisk(), "/t-0", TOPIC_ID, CONFIG, now_ms=0)
     batch = bytearray(build_batch([NewRecord(1, None, b"a"), NewRecord(1, None, b"b")]))
     stage(log, batch, 0, 0)
     log.commit()
@@ -118,7 +118,7 @@ def test_the_first_record_that_is_not_older(seed, count, again, timestamp):
 
 
 def test_a_compressed_batch_is_opened_for_its_timestamps():
-    log = Log.create(SimDisk(), "/t-0", TOPIC_ID, CONFIG, now_ms=0)
+    log = PartitionLog.create(SimDisk(), "/t-0", TOPIC_ID, CONFIG, now_ms=0)
     records = [NewRecord(100 + n, None, b"v" * 50) for n in range(10)]
     stage(log, bytearray(build_batch(records, codec=1)), 3, 0)
     log.commit()
@@ -129,7 +129,7 @@ def test_a_compressed_batch_is_opened_for_its_timestamps():
 
 
 def test_a_first_record_that_is_not_of_the_base_timestamp_is_found_by_its_own():
-    log = Log.create(SimDisk(), "/t-0", TOPIC_ID, CONFIG, now_ms=0)
+    log = PartitionLog.create(SimDisk(), "/t-0", TOPIC_ID, CONFIG, now_ms=0)
     stage(log, bytearray(headed((-7, 0), (2, 1), base=107, newest=109)), 0, 0)
     log.commit()
     assert log.offset_for_timestamp(98, 2) == (100, 0, 0)
@@ -137,7 +137,7 @@ def test_a_first_record_that_is_not_of_the_base_timestamp_is_found_by_its_own():
 
 
 def test_the_newest_of_records_without_a_time_is_the_first():
-    log = Log.create(SimDisk(), "/t-0", TOPIC_ID, CONFIG, now_ms=0)
+    log = PartitionLog.create(SimDisk(), "/t-0", TOPIC_ID, CONFIG, now_ms=0)
     assert log.max_timestamp() is None
     stage(log, bytearray(build_batch([NewRecord(-1, None, b"v")] * 2)), 0, 0)
     log.commit()
@@ -146,7 +146,7 @@ def test_the_newest_of_records_without_a_time_is_the_first():
 
 def test_log_append_time_is_everybody_s_time():
     config = LogConfig(message_timestamp_type="LogAppendTime")
-    log = Log.create(SimDisk(), "/t-0", TOPIC_ID, config, now_ms=0)
+    log = PartitionLog.create(SimDisk(), "/t-0", TOPIC_ID, config, now_ms=0)
     batch = stage(log, small_batch(Random(1), 77), 0, 5000)
     log.commit()
     header = read_header(batch)
@@ -166,7 +166,7 @@ def test_damaged_indexes_are_built_again():
             disk._node(f"/t-0/{name}").data[:] = b"\xff" * 8
         if name.endswith(".timeindex"):
             disk.unlink(f"/t-0/{name}")
-    again = Log.open(
+    again = PartitionLog.open(
         disk,
         "/t-0",
         CONFIG,

@@ -10,12 +10,12 @@ from twin import TOPIC_ID, header_of, stage, stored
 from appliance.base.disk import read_file
 from appliance.base.errors import DiskFull
 from appliance.config.log_config import LogConfig
-from appliance.logstore.log import Log
+from appliance.logstore.log import PartitionLog
 from appliance.wire.batch import NewRecord, build_batch
 
 
-def new_log(**settings) -> Log:
-    return Log.create(SimDisk(), "/t-0", TOPIC_ID, LogConfig(**settings), now_ms=0)
+def new_log(**settings) -> PartitionLog:
+    return PartitionLog.create(SimDisk(), "/t-0", TOPIC_ID, LogConfig(**settings), now_ms=0)
 
 
 def batch(size=100, sequence=0, producer=7) -> bytearray:
@@ -30,8 +30,8 @@ def fill(disk, leave=0):
     disk.foreign = disk.capacity - disk.used() - leave
 
 
-def opened(log: Log, **settings) -> Log:
-    return Log.open(
+def opened(log: PartitionLog, **settings) -> PartitionLog:
+    return PartitionLog.open(
         log.disk,
         "/t-0",
         LogConfig(**settings),
@@ -156,7 +156,7 @@ def test_batches_tell_of_epochs_that_found_no_room(clean):
         log.close()
     log.disk.power_cut(Random(1))
     log.disk.foreign = 0
-    again = Log.open(
+    again = PartitionLog.open(
         log.disk, "/t-0", LogConfig(), recovery_point=3, log_start_offset=0, clean=clean,
         machine_lived=False, now_ms=0,
     )  # fmt: skip
@@ -211,7 +211,7 @@ def test_an_orderly_end_on_a_full_disk_is_one():
     log.close()
     assert log.recovery_point == 4
     log.disk.power_cut(Random(1))
-    again = Log.open(
+    again = PartitionLog.open(
         log.disk, "/t-0", LogConfig(), recovery_point=4, log_start_offset=0, clean=True,
         machine_lived=False, now_ms=0,
     )  # fmt: skip

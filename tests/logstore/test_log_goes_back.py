@@ -19,7 +19,7 @@ from twin import (
 
 from appliance.base.errors import PeerError
 from appliance.config.log_config import LogConfig
-from appliance.logstore.log import Log
+from appliance.logstore.log import PartitionLog
 from appliance.wire.batch import read_header
 
 PATH = "/t-0"
@@ -31,18 +31,18 @@ def config(**settings) -> LogConfig:
     return LogConfig(retention_ms=-1, compact=True, **given)
 
 
-def new_log(**settings) -> Log:
-    return Log.create(SimDisk(), PATH, TOPIC_ID, config(**settings), now_ms=0)
+def new_log(**settings) -> PartitionLog:
+    return PartitionLog.create(SimDisk(), PATH, TOPIC_ID, config(**settings), now_ms=0)
 
 
-def reopened(log: Log, *, clean: bool) -> Log:
+def reopened(log: PartitionLog, *, clean: bool) -> PartitionLog:
     """An end and a start: an orderly one, or the death of the process."""
     if clean:
         log.close()
     else:
         log.let_go()
         log.disk.process_death()
-    return Log.open(
+    return PartitionLog.open(
         log.disk,
         PATH,
         log.config,
@@ -54,7 +54,7 @@ def reopened(log: Log, *, clean: bool) -> Log:
     )
 
 
-def answers(log: Log) -> dict:
+def answers(log: PartitionLog) -> dict:
     """Everything that can be asked of a log."""
     end = log.end_offset
     offsets = range(log.log_start_offset, end + 1)
@@ -77,7 +77,7 @@ def answers(log: Log) -> dict:
     }
 
 
-def some_of(log: Log, offset: int, most: int = 1200) -> tuple[int, int, int] | None:
+def some_of(log: PartitionLog, offset: int, most: int = 1200) -> tuple[int, int, int] | None:
     """Where a fetch of some bytes begins. It ends with any batch that fits: which one, depends on
     what of the log is in memory."""
     found = log.locate(offset, most, log.end_offset)
@@ -91,11 +91,11 @@ def some_of(log: Log, offset: int, most: int = 1200) -> tuple[int, int, int] | N
     return base, position, first
 
 
-def newest(log: Log, number: int) -> int:
+def newest(log: PartitionLog, number: int) -> int:
     return log.segments[number].newest if log.segments[number].newest != -2 else -3
 
 
-def decisions(log: Log, batches: list[bytes]) -> list:
+def decisions(log: PartitionLog, batches: list[bytes]) -> list:
     """What becomes of each of these batches when it is sent (again)."""
     found = []
     for batch in batches:
@@ -109,7 +109,7 @@ def decisions(log: Log, batches: list[bytes]) -> list:
     return found
 
 
-def files(log: Log) -> dict[str, bytes]:
+def files(log: PartitionLog) -> dict[str, bytes]:
     """The bytes of the files that are a function of the batches alone. A time index has an entry
     more for each orderly end, snapshots are written when a segment is full."""
     return {
@@ -142,7 +142,7 @@ act = st.one_of(
 class Life:
     """Does the same to every log that it has. sent: every batch that was ever made."""
 
-    def __init__(self, *logs: Log) -> None:
+    def __init__(self, *logs: PartitionLog) -> None:
         self.logs = list(logs)
         self.rng = Random(1)
         self.sent: list[bytes] = []

@@ -7,13 +7,13 @@ from twin import TOPIC_ID
 
 from appliance.config.log_config import LogConfig
 from appliance.logstore import missing
-from appliance.logstore.log import Log
+from appliance.logstore.log import PartitionLog
 
 
 def closed_log(batches=40, **settings):
     """Two batches in a segment."""
     config = LogConfig(segment_bytes=350, **settings)
-    log = Log.create(SimDisk(), "/t-0", TOPIC_ID, config, now_ms=0)
+    log = PartitionLog.create(SimDisk(), "/t-0", TOPIC_ID, config, now_ms=0)
     for _ in range(batches):
         append(log)
     log.close()
@@ -21,7 +21,7 @@ def closed_log(batches=40, **settings):
 
 
 def reopened(log, log_start_offset=0):
-    return Log.open(
+    return PartitionLog.open(
         log.disk,
         log.path,
         log.config,
@@ -85,7 +85,7 @@ def test_nothing_is_said_behind_a_segment_whose_end_is_not_known():
 def test_a_big_segment_costs_few_reads_and_one_without_index_is_not_read_through(monkeypatch):
     monkeypatch.setattr(missing, "_READ", 400)
     monkeypatch.setattr(missing, "_READS", 4)
-    log = Log.create(
+    log = PartitionLog.create(
         SimDisk(),
         "/t-0",
         TOPIC_ID,

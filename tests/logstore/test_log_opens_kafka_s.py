@@ -9,7 +9,7 @@ from twin import small_batch, stage, stored
 
 from appliance.base.os_disk import OsDisk
 from appliance.config.log_config import LogConfig
-from appliance.logstore.log import Log
+from appliance.logstore.log import PartitionLog
 
 WRITTEN = Path(__file__).parent.parent / "control" / "written_by_kafka"
 
@@ -21,8 +21,8 @@ def test_every_batch_is_there_and_appends_follow(tmp_path, which, clean):
     shutil.copytree(WRITTEN / which / "__cluster_metadata-0", folder)
     kafka = (folder / f"{0:020d}.log").read_bytes()
 
-    def opened(recovery_point: int, *, clean: bool) -> Log:
-        return Log.open(
+    def opened(recovery_point: int, *, clean: bool) -> PartitionLog:
+        return PartitionLog.open(
             OsDisk(),
             str(folder),
             LogConfig(),

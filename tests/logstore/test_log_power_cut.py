@@ -19,7 +19,7 @@ from twin import (
 
 from appliance.base.errors import StorageFailed
 from appliance.config.log_config import LogConfig
-from appliance.logstore.log import Log
+from appliance.logstore.log import PartitionLog
 from appliance.wire.batch import read_header
 
 CONFIG = LogConfig(
@@ -42,14 +42,14 @@ class World:
         self.epoch = 0
         self.sequences: dict[int, int] = {}
         self.log_start = 0
-        self.log: Log | None = None
+        self.log: PartitionLog | None = None
 
     def open(self, *, clean: bool = False, alive: bool = False) -> None:
         if not self.disk.exists(PATH) or not self.disk.listdir(PATH):
             assert self.flushed_end == 0
-            self.log = Log.create(self.disk, PATH, TOPIC_ID, CONFIG, now_ms=0)
+            self.log = PartitionLog.create(self.disk, PATH, TOPIC_ID, CONFIG, now_ms=0)
         else:
-            self.log = Log.open(
+            self.log = PartitionLog.open(
                 self.disk,
                 PATH,
                 CONFIG,
@@ -290,7 +290,7 @@ def test_damage_below_the_recovery_point_is_not_cut_off():
     before = bytes(node.data)
     for clean in (True, False):
         with pytest.raises(StorageFailed, match="below the recovery point"):
-            Log.open(
+            PartitionLog.open(
                 world.disk,
                 PATH,
                 CONFIG,

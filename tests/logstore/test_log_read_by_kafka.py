@@ -9,7 +9,7 @@ from twin import TOPIC_ID, aborted, header_of, marker, small_batch, stage, trans
 
 from appliance.base.os_disk import OsDisk
 from appliance.config.log_config import LogConfig
-from appliance.logstore.log import Log
+from appliance.logstore.log import PartitionLog
 from benchmarks import kafka
 
 pytestmark = pytest.mark.skipif(bool(kafka.unavailable()), reason=kafka.unavailable() or "")
@@ -45,7 +45,7 @@ def test_dump_log_reads_what_we_wrote(tmp_path, end):
     rng = Random(1)
     folder = tmp_path / "t-0"
     config = LogConfig(segment_bytes=100_000, index_interval_bytes=1000)
-    log = Log.create(OsDisk(), str(folder), TOPIC_ID, config, now_ms=1000)
+    log = PartitionLog.create(OsDisk(), str(folder), TOPIC_ID, config, now_ms=1000)
     batches, sequence = [], 0
     for n in range(400):
         producer = (9, 0, sequence) if n % 2 else (-1, -1, -1)
@@ -67,7 +67,7 @@ def test_dump_log_reads_what_we_wrote(tmp_path, end):
     if end == "recovered":
         with open(log.active.path, "ab") as file:
             file.write(bytes(100))
-        log = Log.open(
+        log = PartitionLog.open(
             OsDisk(),
             str(folder),
             config,
@@ -96,7 +96,9 @@ def test_dump_log_reads_what_we_wrote(tmp_path, end):
 def test_dump_log_reads_transactions(tmp_path):
     """Two producers whose transactions cross, over several segments; one of them ends open."""
     rng, folder = Random(1), tmp_path / "t-0"
-    log = Log.create(OsDisk(), str(folder), TOPIC_ID, LogConfig(segment_bytes=3000), now_ms=1000)
+    log = PartitionLog.create(
+        OsDisk(), str(folder), TOPIC_ID, LogConfig(segment_bytes=3000), now_ms=1000
+    )
     sequences = {9: 0, 10: 0}
     for turn in range(9):
         for producer in sequences:

@@ -19,27 +19,27 @@ from twin import (
 from appliance.base.errors import StorageFailed
 from appliance.config.log_config import LogConfig
 from appliance.logstore.active import WRITEBACK_BYTES
-from appliance.logstore.log import Log
+from appliance.logstore.log import PartitionLog
 from appliance.logstore.removal import leftovers
 from appliance.wire.batch import NewRecord, build_batch
 
 
-def new_log(**settings) -> Log:
+def new_log(**settings) -> PartitionLog:
     disk = SimDisk()
-    return Log.create(disk, "/t-0", TOPIC_ID, LogConfig(**settings), now_ms=0)
+    return PartitionLog.create(disk, "/t-0", TOPIC_ID, LogConfig(**settings), now_ms=0)
 
 
-def append(log: Log, timestamp: int = 0, size: int = 100, now_ms: int = 0) -> int:
+def append(log: PartitionLog, timestamp: int = 0, size: int = 100, now_ms: int = 0) -> int:
     batch = bytearray(build_batch([NewRecord(timestamp, None, bytes(size))]))
     stage(log, batch, 0, now_ms)
     log.commit()
     return len(batch)
 
 
-def reopened(log: Log, now_ms: int = 0) -> Log:
+def reopened(log: PartitionLog, now_ms: int = 0) -> PartitionLog:
     """The same log after an orderly end."""
     log.close()
-    return Log.open(
+    return PartitionLog.open(
         log.disk,
         "/t-0",
         log.config,
@@ -51,7 +51,7 @@ def reopened(log: Log, now_ms: int = 0) -> Log:
     )
 
 
-def bases(log: Log) -> list[int]:
+def bases(log: PartitionLog) -> list[int]:
     return [segment.base for segment in log.segments]
 
 
@@ -193,7 +193,7 @@ def test_rolls_before_a_relative_offset_overflows():
 # Retention ----------------------------------------------------------------------------------------
 
 
-def aged(**settings) -> Log:
+def aged(**settings) -> PartitionLog:
     """Segments of two batches each, one second apart."""
     log = new_log(segment_bytes=350, **settings)
     for second in range(10):
@@ -335,11 +335,11 @@ def test_a_creation_that_was_cut_short_is_begun_again_but_records_are_never_remo
     disk = SimDisk()
     disk.mkdir("/t-0")
     disk.create("/t-0/00000000000000000000.log").close()
-    log = Log.create(disk, "/t-0", TOPIC_ID, LogConfig(), now_ms=0)
+    log = PartitionLog.create(disk, "/t-0", TOPIC_ID, LogConfig(), now_ms=0)
     append(log)
     log.close()
     with pytest.raises(StorageFailed, match="has records"):
-        Log.create(disk, "/t-0", TOPIC_ID, LogConfig(), now_ms=0)
+        PartitionLog.create(disk, "/t-0", TOPIC_ID, LogConfig(), now_ms=0)
 
 
 def test_one_write_per_commit_and_one_sync_for_many():
@@ -405,7 +405,7 @@ def test_a_refused_writeback_is_final(monkeypatch):
 
 
 def test_what_is_dropped_takes_its_aborted_transactions_with_it():
-    log = Log.create(
+    log = PartitionLog.create(
         SimDisk(), "/t-0", TOPIC_ID, LogConfig(segment_bytes=400, retention_bytes=500), now_ms=0
     )
     for n in range(8):

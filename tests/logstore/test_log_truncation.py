@@ -21,11 +21,11 @@ from appliance.base.errors import (
 )
 from appliance.config.log_config import LogConfig
 from appliance.logstore.journal import Continuation, Tail
-from appliance.logstore.log import Log
+from appliance.logstore.log import PartitionLog
 from appliance.wire.batch import NewRecord, build_batch, read_header
 
 
-def filled(**settings) -> Log:
+def filled(**settings) -> PartitionLog:
     """Ten batches of three records, of producer 1."""
     log = new_log(**settings)
     for n in range(10):
@@ -128,7 +128,7 @@ def test_a_power_cut_while_a_log_begins_anew_leaves_one_that_opens():
         except PowerCut:
             pass
         disk.power_cut(Random(step))
-        log = Log.open(
+        log = PartitionLog.open(
             disk, PATH, log.config, recovery_point=0, log_start_offset=0, clean=False,
             machine_lived=False, now_ms=0,
         )  # fmt: skip
@@ -259,7 +259,7 @@ def test_a_crash_at_any_step_leaves_a_beginning_of_what_was_and_nothing_comes_ba
         settings = LogConfig(
             segment_bytes=2500, index_interval_bytes=300, retention_ms=-1, compact=compact
         )
-        log = Log.create(disk, PATH, TOPIC_ID, settings, now_ms=0)
+        log = PartitionLog.create(disk, PATH, TOPIC_ID, settings, now_ms=0)
         for n in range(10):
             stage(log, three(n), 0, 0)
             log.commit()
@@ -288,7 +288,7 @@ def test_a_crash_at_any_step_leaves_a_beginning_of_what_was_and_nothing_comes_ba
             disk.process_death()
         else:
             disk.power_cut(Least() if fate == "least" else Random(step))
-        log = Log.open(
+        log = PartitionLog.open(
             disk, PATH, settings, recovery_point=kept, log_start_offset=0, clean=False,
             machine_lived=fate == "process", now_ms=0,
         )  # fmt: skip
@@ -311,7 +311,7 @@ def test_a_cut_of_an_opening_leaves_no_hole_when_it_is_cut_short():
     )
     for step in range(1, 30):
         disk = SimDisk(Random(step))
-        log = Log.create(disk, PATH, TOPIC_ID, settings, now_ms=0)
+        log = PartitionLog.create(disk, PATH, TOPIC_ID, settings, now_ms=0)
         for n in range(10):
             stage(log, three(n), 0, 0)
             log.commit()
@@ -324,9 +324,9 @@ def test_a_cut_of_an_opening_leaves_no_hole_when_it_is_cut_short():
         opening = {"recovery_point": 0, "log_start_offset": 0, "clean": False, "now_ms": 0}
         disk.crash_at = disk.steps + step
         with suppress(PowerCut):
-            Log.open(disk, PATH, settings, machine_lived=False, **opening)
+            PartitionLog.open(disk, PATH, settings, machine_lived=False, **opening)
         disk.power_cut(Random(step))
-        found = stored(Log.open(disk, PATH, settings, machine_lived=False, **opening))
+        found = stored(PartitionLog.open(disk, PATH, settings, machine_lived=False, **opening))
         assert found == whole[: len(found)]
         assert len(found) < len(whole)
 
@@ -341,7 +341,7 @@ def test_a_journal_does_not_bring_back_what_was_cut(newer):
         stage(log, three(8), 3, 0)
         log.commit()
     log.let_go()
-    log = Log.open(
+    log = PartitionLog.open(
         log.disk, PATH, log.config, recovery_point=0, log_start_offset=0, clean=False,
         machine_lived=True, now_ms=0, continuation=Continuation([tail]),
     )  # fmt: skip

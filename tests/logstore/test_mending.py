@@ -7,9 +7,9 @@ from twin import TOPIC_ID, marker, stage, transactional, with_producer
 
 from appliance.config.log_config import LogConfig
 from appliance.logstore import aborted
-from appliance.logstore.log import Log
+from appliance.logstore.log import PartitionLog
 from appliance.logstore.mending import carry_out, plan
-from appliance.logstore.scrub import HOLE, TAIL, Damage, Known, scrub
+from appliance.logstore.scrub import HOLE, TAIL, Damage, ScrubbedLog, scrub
 from appliance.logstore.unfinished_swaps import finish_swaps
 from appliance.wire.batch import read_header
 
@@ -32,7 +32,7 @@ def linking(disk):
 
 def mend(log, written=RECORDS, *, orderly=True, beside=BESIDE):
     """The plan that was carried out, and the log end."""
-    known = Known(recovery_point=written, orderly=orderly, gaps=False)
+    known = ScrubbedLog(recovery_point=written, orderly=orderly, gaps=False)
     made = plan(log.disk, FOLDER, damages(log, known), written)
     end = carry_out(log.disk, FOLDER, made, beside, linking(log.disk))
     left = [one for one in damages(log, known._replace(recovery_point=end)) if one.kind != TAIL]
@@ -42,7 +42,7 @@ def mend(log, written=RECORDS, *, orderly=True, beside=BESIDE):
 
 def serves(log, end, *, clean=True):
     """The log opened again, and the offsets that a consumer from the beginning gets."""
-    opened = Log.open(
+    opened = PartitionLog.open(
         log.disk, FOLDER, log.config, recovery_point=end, log_start_offset=0,
         clean=clean, machine_lived=False, now_ms=0,
     )  # fmt: skip
@@ -148,7 +148,7 @@ def test_what_is_made_of_the_records_is_made_again():
 
 def with_transactions():
     """Producer 7 aborts records 0 and 1, and 3 and 4, in two segments."""
-    log = Log.create(SimDisk(), FOLDER, TOPIC_ID, LogConfig(segment_bytes=1500), now_ms=0)
+    log = PartitionLog.create(SimDisk(), FOLDER, TOPIC_ID, LogConfig(segment_bytes=1500), now_ms=0)
     for number in range(2):
         stage(log, transactional(batch(number)), 0, 0)
         stage(log, marker(7, 0, committed=False), 0, 0)
@@ -190,7 +190,7 @@ def test_killed_anywhere_a_repair_is_gone_on_with_and_nothing_is_deleted():
         places = list(batches_of(log, name))
         write(log, name, b"\xff", places[1][0] + 100)
         broken = content(log, name)
-        known = Known(recovery_point=RECORDS, orderly=True, gaps=False)
+        known = ScrubbedLog(recovery_point=RECORDS, orderly=True, gaps=False)
         disk = log.disk
         made = plan(disk, FOLDER, damages(log, known), RECORDS)
         disk.crash_at = disk.steps + step

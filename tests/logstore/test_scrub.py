@@ -5,12 +5,22 @@ from sim.disk import SimDisk
 from twin import TOPIC_ID, marker, stage, transactional
 
 from appliance.config.log_config import LogConfig
-from appliance.logstore.log import Log
-from appliance.logstore.scrub import ANY, DERIVED, HOLE, RECORDS, TAIL, Damage, Known, Looked, scrub
+from appliance.logstore.log import PartitionLog
+from appliance.logstore.scrub import (
+    ANY,
+    DERIVED,
+    HOLE,
+    RECORDS,
+    TAIL,
+    Damage,
+    Looked,
+    ScrubbedLog,
+    scrub,
+)
 from appliance.wire.batch import NewRecord, build_batch, read_header
 
 FOLDER = "/t-0"
-ORDERLY = Known(orderly=True, gaps=False)
+ORDERLY = ScrubbedLog(orderly=True, gaps=False)
 
 
 def batch(number, size=300):
@@ -23,7 +33,7 @@ def batch(number, size=300):
 def closed(batches=20, **settings):
     """A log of two records in a batch, several batches in a segment, after an orderly end."""
     config = LogConfig(segment_bytes=2000, index_interval_bytes=0, **settings)
-    log = Log.create(SimDisk(), FOLDER, TOPIC_ID, config, now_ms=0)
+    log = PartitionLog.create(SimDisk(), FOLDER, TOPIC_ID, config, now_ms=0)
     for number in range(batches):
         stage(log, batch(number), number // 8, 0)
         log.commit()
@@ -64,14 +74,14 @@ def write(log, name, data, position):
 def test_a_sound_log_has_no_damage_however_it_is_read():
     log = closed()
     assert len(named(log, ".log")) > 3 and found(log) == []
-    assert found(log, Known(gaps=False)) == []
-    assert found(log, Known(end=13, gaps=False)) == []
+    assert found(log, ScrubbedLog(gaps=False)) == []
+    assert found(log, ScrubbedLog(end=13, gaps=False)) == []
     assert found(closed(0)) == []
 
 
 def test_an_empty_log_that_is_served_has_no_damage():
-    assert found(closed(0), Known(end=0, gaps=False)) == []
-    assert found(closed(), Known(end=0, recovery_point=40, gaps=False)) == []
+    assert found(closed(0), ScrubbedLog(end=0, gaps=False)) == []
+    assert found(closed(), ScrubbedLog(end=0, recovery_point=40, gaps=False)) == []
 
 
 def test_a_flipped_byte_is_told_with_its_place_and_the_offsets_that_are_lost():
@@ -98,7 +108,7 @@ def test_behind_a_length_that_is_not_to_be_believed_the_next_sound_batch_is_foun
 
 def test_a_batch_inside_a_record_is_not_taken_for_one_of_the_log():
     config = LogConfig(segment_bytes=1 << 20, index_interval_bytes=0)
-    log = Log.create(SimDisk(), FOLDER, TOPIC_ID, config, now_ms=0)
+    log = PartitionLog.create(SimDisk(), FOLDER, TOPIC_ID, config, now_ms=0)
     inner = bytearray(build_batch([NewRecord(1, b"k", b"forged")]))
     inner[:8] = (3).to_bytes(8, "big")
     for value in (b"a", bytes(inner), b"b", b"c"):
@@ -129,14 +139,14 @@ def test_a_torn_end_is_a_tail_only_where_nothing_says_that_it_was_written():
     log.disk.open(f"{FOLDER}/{name}", write=True).truncate(at + header.size - 1)
     base = header.base_offset
     for known, kind in (
-        (Known(recovery_point=base, gaps=False), TAIL),
-        (Known(recovery_point=base + 2, gaps=False), RECORDS),
-        (Known(end=base + 2, gaps=False), RECORDS),
+        (ScrubbedLog(recovery_point=base, gaps=False), TAIL),
+        (ScrubbedLog(recovery_point=base + 2, gaps=False), RECORDS),
+        (ScrubbedLog(end=base + 2, gaps=False), RECORDS),
         (ORDERLY, RECORDS),
     ):
         [one] = found(log, known)
         assert (one.kind, one.position, one.first) == (kind, at, base)
-    assert found(log, Known(end=base, gaps=False)) == [], "somebody writes it just now"
+    assert found(log, ScrubbedLog(end=base, gaps=False)) == [], "somebody writes it just now"
 
 
 def test_a_log_that_ends_early_on_a_batch_is_seen_by_what_was_on_the_disk():
@@ -144,7 +154,7 @@ def test_a_log_that_ends_early_on_a_batch_is_seen_by_what_was_on_the_disk():
     name = named(log, ".log")[-1]
     *_, (at, header) = batches_of(log, name)
     log.disk.open(f"{FOLDER}/{name}", write=True).truncate(at)
-    known = Known(recovery_point=header.base_offset + 2, gaps=False)
+    known = ScrubbedLog(recovery_point=header.base_offset + 2, gaps=False)
     [one] = found(log, known)
     assert (one.kind, one.first, one.last) == (RECORDS, header.base_offset, header.base_offset + 1)
 
@@ -155,7 +165,7 @@ def test_a_missing_segment_is_a_hole_but_not_in_a_log_that_is_compacted():
     log.disk.unlink(f"{FOLDER}/{second}")
     [one] = found(log)
     assert (one.kind, one.first, one.last) == (HOLE, int(second[:20]), int(third[:20]) - 1)
-    assert found(log, Known(orderly=True, gaps=True)) == []
+    assert found(log, ScrubbedLog(orderly=True, gaps=True)) == []
 
 
 def test_batches_that_the_next_segment_has_too_are_told_once_and_cost_nothing():
@@ -195,7 +205,7 @@ def test_snapshots_and_epochs_are_held_against_the_log():
 
 
 def test_an_aborted_transaction_whose_marker_is_not_there_is_told():
-    log = Log.create(SimDisk(), FOLDER, TOPIC_ID, LogConfig(segment_bytes=2000), now_ms=0)
+    log = PartitionLog.create(SimDisk(), FOLDER, TOPIC_ID, LogConfig(segment_bytes=2000), now_ms=0)
     stage(log, transactional(batch(0)), 0, 0)
     stage(log, marker(7, 0, committed=False), 0, 0)
     log.commit()

@@ -5,7 +5,7 @@ from random import Random
 from crc32c import crc32c
 
 from appliance.logstore.aborted import AbortedTransactions
-from appliance.logstore.log import Log
+from appliance.logstore.log import PartitionLog
 from appliance.logstore.producer_state import ProducerStates
 from appliance.wire import markers
 from appliance.wire.batch import NewRecord, build_batch, read_header
@@ -47,13 +47,13 @@ def marker(
     return bytearray(markers.build(producer_id, epoch, made, 7))
 
 
-def stage(log: Log, batch: bytearray, epoch: int, now_ms: int) -> bytes:
+def stage(log: PartitionLog, batch: bytearray, epoch: int, now_ms: int) -> bytes:
     """Stage a batch; the bytes that must be in the log afterwards."""
     log.stage(memoryview(batch), read_header(batch), epoch, now_ms)
     return bytes(batch)
 
 
-def stored(log: Log, start: int | None = None, most: int = 5000) -> list[bytes]:
+def stored(log: PartitionLog, start: int | None = None, most: int = 5000) -> list[bytes]:
     """Every batch of the log, found and read as a consumer would."""
     offset = log.log_start_offset if start is None else start
     batches: list[bytes] = []
@@ -97,7 +97,7 @@ def told_of(batches: list[bytes]) -> tuple[ProducerStates, list[tuple[int, int, 
     return states, [one for one in found if one]
 
 
-def aborted(log: Log) -> list[tuple[int, int, int, int]]:
+def aborted(log: PartitionLog) -> list[tuple[int, int, int, int]]:
     """What its transaction indexes say."""
     return list(AbortedTransactions(log.disk, log.path, 0))
 

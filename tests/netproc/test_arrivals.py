@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from appliance.netproc.arrivals import Arrivals
+from appliance.netproc.arrivals import ConnectionArrivals
 from appliance.netproc.limits import ConnectionLimits
 from appliance.quotas.limits import CONNECTION, IP
 from appliance.quotas.meters import Meters
@@ -38,7 +38,7 @@ class World:
         loop = SimpleNamespace(modify=lambda fd, mask: self.masks.append(mask))
         log = SimpleNamespace(event_from=lambda *args, **_: self.lines.append(args[1]))
         clock = SimpleNamespace(monotonic_ns=lambda: self.now)
-        self.arrivals = Arrivals(meters, self.limits, loop, clock, log)
+        self.arrivals = ConnectionArrivals(meters, self.limits, loop, clock, log)
         self.door = SimpleNamespace(sock=Socket())
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from appliance.handlers.registry import controllers_handlers
-from appliance.netproc.arrivals import Arrivals
+from appliance.netproc.arrivals import ConnectionArrivals
 from appliance.netproc.connection import Connection
 from appliance.netproc.intake import Intake
 from appliance.netproc.sealing import Sealing
@@ -214,7 +214,7 @@ def test_a_connection_that_cannot_begin_leaves_nothing(world, monkeypatch, name)
 
 
 @PLANTED
-@pytest.mark.parametrize(("kind", "name"), [(Sealing, "look"), (Arrivals, "turn")])
+@pytest.mark.parametrize(("kind", "name"), [(Sealing, "look"), (ConnectionArrivals, "turn")])
 def test_a_chore_that_fails_is_told_and_others_are_done(world, monkeypatch, kind, name):
     other = world.client()
     world.server._shut_doors.append((1 << 62, 0, world.server.listeners[0]))

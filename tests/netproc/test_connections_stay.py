@@ -13,7 +13,7 @@ import confluent_kafka
 import pytest
 
 from appliance.base.caller import ANONYMOUS
-from appliance.netproc.parting import LONGEST_NS, Parting
+from appliance.netproc.parting import LONGEST_NS, HandoverSource
 from appliance.shell import handing
 from appliance.shell.handing import Guest
 from console.model.renewal import renew
@@ -143,7 +143,7 @@ def test_a_member_that_waits_for_others_is_waited_for(broker, link):
 def test_it_does_not_begin_while_a_request_takes_long_unless_for_ever():
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        parting = Parting(ours, -1, lambda _: "PLAINTEXT", None, 0)
+        parting = HandoverSource(ours, -1, lambda _: "PLAINTEXT", None, 0)
         second = 1_000_000_000
 
         def may(key, started_ns, now_ns, answer=None):
@@ -169,7 +169,7 @@ def test_who_does_not_get_through_is_prepared_again_in_the_next_turn_only(monkey
     )  # fmt: skip
     tried = []
     monkeypatch.setattr(handing, "send", lambda *given: tried.append(given))
-    parting = Parting(None, -1, lambda _: "PLAINTEXT", None, 0)
+    parting = HandoverSource(None, -1, lambda _: "PLAINTEXT", None, 0)
     for _ in range(3):
         assert not parting.takes(one)
     assert len(tried) == 1

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from appliance.handlers.exchange import Route
 from appliance.netproc.cursors import Cursors
-from appliance.netproc.segments import Segments
+from appliance.netproc.segments import SegmentFiles
 from appliance.ring import partition_table as columns
 from appliance.ring.partition_table import PartitionTable
 from appliance.wire.batch import NewRecord, build_batch
@@ -26,7 +26,7 @@ class World:
     def __init__(self, root):
         self.folder = Path(root) / "flights-0"
         self.folder.mkdir()
-        self.segments = Segments(TABLE, [str(root)])
+        self.segments = SegmentFiles(TABLE, [str(root)])
         self.cursors = Cursors()
         self.end = self.base = self.size = 0
 
@@ -161,7 +161,7 @@ def test_an_index_that_lies_is_not_believed(world):
     world.told(0, 0)
     assert world.locate(0, 400) is None
     path.unlink()
-    fresh = Segments(TABLE, [str(world.folder.parent)])
+    fresh = SegmentFiles(TABLE, [str(world.folder.parent)])
     assert world.cursors.locate(fresh, ROUTE, world.row(), 0, world.end, 400) is None
     found = world.cursors.locate(fresh, ROUTE, world.row(), 0, world.end, 100_000)
     assert found is not None, "all that is left needs no index"

@@ -9,7 +9,7 @@ from appliance.authorization.authorizer import AllowAll
 from appliance.config.broker import BrokerConfig
 from appliance.handlers.nodes import STILL_TOLD_NS, just_left
 from appliance.metadata.image import TOPIC, MetadataImage
-from appliance.netproc.following import Following
+from appliance.netproc.following import MetadataFollowing
 from appliance.shell.read_retries import ReadRetries
 from appliance.wire import kraft_records as kraft
 
@@ -27,7 +27,7 @@ class World:
         renew = lambda routes: self.renewed.append(routes)  # noqa: E731
         self.host = SimpleNamespace(now_ns=7, left={}, renew=renew, node_id=1)
         self.host.logins = SimpleNamespace(follow_changes=lambda _: None)
-        self.following = Following(
+        self.following = MetadataFollowing(
             SimpleNamespace(
                 authorizer=AllowAll(),
                 config=BrokerConfig(),

@@ -14,7 +14,7 @@ from appliance.metadata.image import MetadataImage
 from appliance.netproc.completions import Completions
 from appliance.netproc.exchanges import NO_NUMBER, Exchanges
 from appliance.netproc.outbox import NOBODY_HOME
-from appliance.netproc.questions import Questions
+from appliance.netproc.questions import NodeQuestions
 from appliance.netproc.stopwatch import Stopwatch
 from appliance.ring.messages import ANSWERED
 from appliance.wire import kraft_records as kraft
@@ -49,7 +49,7 @@ class World:
         image.apply(0, registered)
         config = BrokerConfig.of({"inter.broker.listener.name": "PLAINTEXT"})
         follower = SimpleNamespace(image=image)
-        self.questions = Questions(config, follower, turns, OsClock())
+        self.questions = NodeQuestions(config, follower, turns, OsClock())
         self.exchanges = Exchanges()
         self.completions = Completions(None, self.exchanges, None, Stopwatch(None))
 

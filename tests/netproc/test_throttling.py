@@ -8,7 +8,7 @@ from appliance.config.broker import BrokerConfig
 from appliance.handlers import k00_produce, k01_fetch
 from appliance.handlers.exchange import Exchange, FileRange
 from appliance.netproc.states import MUTED, OPEN
-from appliance.netproc.throttling import Throttling
+from appliance.netproc.throttling import ClientThrottling
 from appliance.netproc.transport import READ
 from appliance.quotas.limits import FETCH, KINDS, PRODUCE
 from appliance.ring.quota_table import QuotaTable
@@ -38,7 +38,7 @@ def throttling(lines, quotas=QUOTAS, clock=None):
     table = QuotaTable(memory, 1, 11, 8)
     log = SimpleNamespace(event=lambda *args, **fields: lines.append((args, fields)))
     seat = SimpleNamespace(quotas=table, index=0, config=BrokerConfig())
-    one = Throttling(seat, log, clock)
+    one = ClientThrottling(seat, log, clock)
     one.configure(quotas, None)
     return one
 

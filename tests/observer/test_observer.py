@@ -106,7 +106,7 @@ def test_processes_are_those_of_the_tables():
             made.processes.vacate(peer)
     found = take(made)
     process = next(one for one in found.processes if one.name == "netproc-1")
-    assert process == snapshot.Process("netproc-1", 77, "ready", 2, 5000, 1.5, restarts=1)
+    assert process == snapshot.ProcessCounters("netproc-1", 77, "ready", 2, 5000, 1.5, restarts=1)
 
 
 # The door -------------------------------------------------------------------------------------

@@ -4,10 +4,10 @@ import zlib
 
 from appliance.observer import client_metrics
 from appliance.observer.client_metrics import OPENED_MAX, ClientMetrics
-from appliance.ring.push_table import Pusher, PushTable
+from appliance.ring.push_table import PushingClient, PushTable
 from appliance.wire.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD, compress
 
-WHO = Pusher("alice", "loader", "127.0.0.1", "a-client", "1.2")
+WHO = PushingClient("alice", "loader", "127.0.0.1", "a-client", "1.2")
 
 
 def looked(*payloads):

@@ -25,7 +25,7 @@ from itertools import pairwise
 
 from quorum_world import World, told
 
-from appliance.quorum.messages import Known
+from appliance.quorum.messages import QuorumState
 from appliance.quorum.role import Role
 
 ROLES = {
@@ -65,7 +65,7 @@ class Script:
             self.world[words[0]].log.entries = [(int(word), None) for word in words[2:]]
         elif words[1:2] == ["knows"]:
             voted = self.world[words[4]].number if "voted" in words else -1
-            self.world[words[0]].known = Known(int(words[2]), voted=voted)
+            self.world[words[0]].known = QuorumState(int(words[2]), voted=voted)
         else:
             self.go_on(words)
 

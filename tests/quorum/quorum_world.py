@@ -1,7 +1,15 @@
 """Replicas of a quorum on paper, between which every message waits until somebody delivers it. Each
 machine has a log of which epochs and voters count, and what it must know after its death."""
 
-from appliance.quorum.messages import BeginEpoch, EndEpoch, Fetch, Fetched, Known, Vote, Voted
+from appliance.quorum.messages import (
+    BeginEpoch,
+    EndEpoch,
+    Fetch,
+    Fetched,
+    QuorumState,
+    Vote,
+    Voted,
+)
 from appliance.quorum.replica import Replica
 from appliance.quorum.times import Times
 from appliance.quorum.voters import ANY
@@ -71,7 +79,7 @@ class Machine:
     def __init__(self, name, number, voters, slow):
         self.name, self.number, self.slow = name, number, slow
         self.log = Log(voters)
-        self.known = Known()
+        self.known = QuorumState()
         self.replica = None
         self.lazy = False
         self.asked = None

@@ -8,7 +8,7 @@ from appliance.quorum.messages import (
     EndEpoch,
     Fetch,
     Fetched,
-    Known,
+    QuorumState,
     Vote,
     Voted,
 )
@@ -63,7 +63,7 @@ class Quorum:
         voters = [one for one in self.logs if one != OBSERVER]
         self.replicas = {
             one: Replica(
-                one, numbered(voters), (known or {}).get(one, Known()), log, lambda most: 0, 0
+                one, numbered(voters), (known or {}).get(one, QuorumState()), log, lambda most: 0, 0
             )
             for one, log in self.logs.items()
         }
@@ -148,7 +148,9 @@ def test_a_leader_is_elected_and_what_it_says_is_agreed_by_a_majority():
 
 
 def test_who_has_more_of_the_log_is_elected():
-    three = Quorum({A: [1], B: [1, 2], C: [1]}, {A: Known(2), B: Known(2), C: Known(2)})
+    three = Quorum(
+        {A: [1], B: [1, 2], C: [1]}, {A: QuorumState(2), B: QuorumState(2), C: QuorumState(2)}
+    )
     three.hears = {A: None, B: None}
     three.at(5000)
     assert three.leader() == B
@@ -157,7 +159,7 @@ def test_who_has_more_of_the_log_is_elected():
 
 def test_logs_part_and_come_together():
     logs = {A: [1, 1, 2, 2], B: [1, 1, 3], C: [1, 1, 3]}
-    three = Quorum(logs, {one: Known(3) for one in logs})
+    three = Quorum(logs, {one: QuorumState(3) for one in logs})
     three.at(5000)
     assert three.leader() in (B, C)
     assert three.logs[A].epochs == three.logs[B].epochs == three.logs[C].epochs == [1, 1, 3, 4]
@@ -273,10 +275,10 @@ def test_who_makes_way_names_others_first_and_stands_when_nobody_else_is_elected
 
 def test_nobody_votes_twice_in_an_epoch_whatever_it_forgot():
     log = Log()
-    one = Replica(A, numbered((A, B, C)), Known(), log, lambda most: 0, 0)
+    one = Replica(A, numbered((A, B, C)), QuorumState(), log, lambda most: 0, 0)
     assert one.vote(Vote(1, B, 0, 0, False), 0) == Voted(1, NOBODY, True, False)
     known, _ = one.take()
-    assert known == Known(1, NOBODY, B)
+    assert known == QuorumState(1, NOBODY, B)
     again = Replica(A, numbered((A, B, C)), known, log, lambda most: 0, 0)
     assert not again.vote(Vote(1, C, 0, 0, False), 0).granted
     assert again.vote(Vote(1, B, 0, 0, False), 0).granted
@@ -284,7 +286,9 @@ def test_nobody_votes_twice_in_an_epoch_whatever_it_forgot():
 
 def test_who_led_before_its_death_leads_that_epoch_no_more():
     """What it had sent and not synced may stand in other logs."""
-    one = Replica(A, numbered((A, B, C)), Known(4, leader=A, voted=A), Log([4]), lambda most: 0, 0)
+    one = Replica(
+        A, numbered((A, B, C)), QuorumState(4, leader=A, voted=A), Log([4]), lambda most: 0, 0
+    )
     assert one.role is Role.RESIGNED
     answer = one.fetched_by(Fetch(4, B, 1, 4), 0)
     assert not answer.leads and answer.leader == NOBODY
@@ -310,7 +314,7 @@ def test_an_observer_whose_leader_is_gone_asks_one_voter_after_the_other():
     one = Replica(
         OBSERVER,
         numbered((A, B, C)),
-        Known(4, leader=A),
+        QuorumState(4, leader=A),
         Log([4]),
         lambda most: most,
         0,
@@ -345,7 +349,7 @@ def test_an_observer_asks_seeds_too_because_voters_may_have_moved():
     def chance(most):
         return next(chances) % (most + 1)
 
-    known, voters = Known(3, leader=A), numbered((A, B))
+    known, voters = QuorumState(3, leader=A), numbered((A, B))
     one = Replica(OBSERVER, voters, known, Log([3]), chance, 0, seeds=(-2,))
     one.take()
     asked = []
@@ -357,7 +361,7 @@ def test_an_observer_asks_seeds_too_because_voters_may_have_moved():
 
 def test_what_an_older_leader_left_is_agreed_with_the_first_record_of_this_one():
     """Never alone: another leader could still cut it off (Raft §5.4.2)."""
-    three = Quorum({A: [1, 2], B: [1, 2], C: [1]}, {one: Known(2) for one in (A, B, C)})
+    three = Quorum({A: [1, 2], B: [1, 2], C: [1]}, {one: QuorumState(2) for one in (A, B, C)})
     three[A].voted_by(B, Voted(2, NOBODY, True, True), 0)  # nobody asked: nothing happens
     three[A].tick(three[A].deadline)
     three[A].voted_by(B, Voted(2, NOBODY, True, True), 0)
@@ -398,7 +402,7 @@ def test_who_was_only_told_of_a_leader_and_never_heard_it_grants_a_pre_vote():
     """A new voter that does not know it: it asks one after the other who leads, and is told of one
     that is gone; those who ask for its vote would never be elected without it."""
     four = numbered((A, B, C))
-    new = Replica(OBSERVER, four, Known(1), Log([1]), lambda most: 0, 0)
+    new = Replica(OBSERVER, four, QuorumState(1), Log([1]), lambda most: 0, 0)
     assert new.fetched(Fetched(1, A), 10) == -1  # B says so
     assert (new.role, new.leader) == (Role.FOLLOWER, A)
     assert new.vote(Vote(1, B, 1, 1, True), 20).granted

@@ -6,7 +6,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from appliance.history.samples import Client, Use
+from appliance.history.samples import ClientIdentity, ClientSample
 from appliance.quotas.limits import FETCH, MUTATION, PRODUCE
 from appliance.quotas.meters import Meters
 from appliance.quotas.window import Windows
@@ -107,12 +107,12 @@ def test_it_is_told_in_sentences_and_what_is_not_known_is_said():
 def test_traffic_is_laid_out_by_seconds_and_silence_is_nothing():
     def past(*told):
         times = tuple(float(at) for at, _ in told)
-        return Past(times, (1.0,) * len(told), tuple(Use(*use) for _, use in told))
+        return Past(times, (1.0,) * len(told), tuple(ClientSample(*use) for _, use in told))
 
     clients = {
-        Client("u", "c", "local"): past((1000.01, (5, 1)), (1003.02, (7, 0))),
-        Client("u", "c", "private"): past((1001.98, (2, 0)), (1003.0, (1, 9))),
-        Client("", "d", "local"): past((300.0, (99, 0)), (1002.0, (0, 4))),
+        ClientIdentity("u", "c", "local"): past((1000.01, (5, 1)), (1003.02, (7, 0))),
+        ClientIdentity("u", "c", "private"): past((1001.98, (2, 0)), (1003.0, (1, 9))),
+        ClientIdentity("", "d", "local"): past((300.0, (99, 0)), (1002.0, (0, 4))),
     }
     by_who = {(one.user, one.client_id): one.amounts for one in by_second(clients, 600, 1003.0)}
     assert by_who["u", "c"][PRODUCE][-5:] == [0, 5, 0, 2, 8]

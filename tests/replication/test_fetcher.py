@@ -13,8 +13,8 @@ from appliance.replication.follower import (
     SOON_MS,
     TAKE,
     Fetcher,
+    FetchResult,
     Position,
-    Told,
     parts_at,
 )
 
@@ -47,7 +47,7 @@ def test_first_all_of_them_then_only_what_changed():
     fetcher.at(P, at(10))
     fetcher.at(Q, at(20))
     assert fetcher.ask(0) == (0, 0, [(P, at(10)), (Q, at(20))], [], NEVER)
-    assert answer(fetcher, Told(P, 0), Told(Q, 0)) == [TAKE, TAKE]
+    assert answer(fetcher, FetchResult(P, 0), FetchResult(Q, 0)) == [TAKE, TAKE]
     fetcher.at(P, at(15))
     assert fetcher.ask(0) == (9, 1, [(P, at(15))], [], NEVER)
     answer(fetcher)
@@ -87,7 +87,7 @@ def test_without_sessions_everything_is_asked_for_each_time():
     fetcher = opened(P, session=0)
     for _ in range(3):
         assert fetcher.ask(0) == (0, 0, [(P, at(10))], [], NEVER)
-        assert answer(fetcher, Told(P, 0), session=0) == [TAKE]
+        assert answer(fetcher, FetchResult(P, 0), session=0) == [TAKE]
 
 
 def test_an_error_for_all_of_it_is_followed_by_a_pause():
@@ -113,10 +113,10 @@ def test_who_is_refused_leaves_the_session_for_a_pause_that_grows():
     now, pauses = 0, []
     for _ in range(9):
         fetcher.ask(now)
-        assert answer(fetcher, Told(P, errors.NOT_LEADER_OR_FOLLOWER), now=now) == [REFUSED]
+        assert answer(fetcher, FetchResult(P, errors.NOT_LEADER_OR_FOLLOWER), now=now) == [REFUSED]
         question = fetcher.ask(now)
         assert (question.partitions, question.forgotten) == ([], [P])
-        assert answer(fetcher, Told(P, errors.NOT_LEADER_OR_FOLLOWER), now=now) == [0]
+        assert answer(fetcher, FetchResult(P, errors.NOT_LEADER_OR_FOLLOWER), now=now) == [0]
         pauses.append(question.wait_ms)
         assert fetcher.due_ms() == now + question.wait_ms
         now += question.wait_ms
@@ -128,7 +128,7 @@ def test_who_is_refused_leaves_the_session_for_a_pause_that_grows():
     assert pauses == [20, 40, 80, 160, 320, 640, 1000, 1000, 1000]
     fetcher.at(P, at(11))  # it came through
     fetcher.ask(now)
-    answer(fetcher, Told(P, errors.KAFKA_STORAGE_ERROR), now=now)
+    answer(fetcher, FetchResult(P, errors.KAFKA_STORAGE_ERROR), now=now)
     assert fetcher.ask(now).wait_ms == 20
 
 
@@ -136,7 +136,7 @@ def test_who_was_refused_and_is_asked_for_again_is_named_again():
     """The leader's session has forgotten what it told."""
     fetcher = opened(P)
     fetcher.ask(0)
-    answer(fetcher, Told(P, errors.UNKNOWN_LEADER_EPOCH))
+    answer(fetcher, FetchResult(P, errors.UNKNOWN_LEADER_EPOCH))
     assert fetcher.ask(500).partitions == [(P, at(10))]
 
 
@@ -146,14 +146,14 @@ def test_an_answer_counts_where_the_partition_was_when_it_was_asked():
     fetcher.ask(0)
     fetcher.at(P, at(12, epoch=2))
     fetcher.hold(Q)
-    assert answer(fetcher, Told(P, 0), Told(Q, 0), Told(R, 0)) == [0, 0, 0]
+    assert answer(fetcher, FetchResult(P, 0), FetchResult(Q, 0), FetchResult(R, 0)) == [0, 0, 0]
 
 
 @pytest.mark.parametrize(
     ("told", "what"),
     [
-        (Told(P, 0, (0, 5)), PART),
-        (Told(P, errors.OFFSET_OUT_OF_RANGE), BEGIN),
+        (FetchResult(P, 0, (0, 5)), PART),
+        (FetchResult(P, errors.OFFSET_OUT_OF_RANGE), BEGIN),
     ],
 )
 def test_whose_log_parts_is_held_until_it_went_back(told, what):
@@ -230,7 +230,7 @@ def test_whatever_happens_the_leader_s_session_is_what_the_follower_believes():
             if question.session_epoch == 0:
                 session += 1
             code = rng.choice((0, 0, errors.NOT_LEADER_OR_FOLLOWER, errors.OFFSET_OUT_OF_RANGE))
-            told = [Told(key, code) for key in known if rng.random() < 0.5]
+            told = [FetchResult(key, code) for key in known if rng.random() < 0.5]
             answer(fetcher, *told, session=session, now=now)
 
 
@@ -254,11 +254,11 @@ def test_who_pauses_leaves_the_session_and_comes_back_by_itself():
     asked = fetcher.ask(100)
     assert (asked.partitions, asked.forgotten, asked.wait_ms) == ([], [P], 600)
     assert not fetcher.newcomers, "nobody is given up a question for"
-    answer(fetcher, Told(Q, 0))
+    answer(fetcher, FetchResult(Q, 0))
     fetcher.at(P, at(12))
     assert fetcher.ask(699).partitions == []
     answer(fetcher)
     assert fetcher.due_ms() == 700
     assert fetcher.ask(700).partitions == [(P, at(12))]
-    answer(fetcher, Told(P, errors.KAFKA_STORAGE_ERROR), now=700)
+    answer(fetcher, FetchResult(P, errors.KAFKA_STORAGE_ERROR), now=700)
     assert fetcher.due_ms() < 800, "it has not failed before"

@@ -3,7 +3,7 @@
 from appliance.metadata.parts import PartitionImage
 from appliance.replication import isr_change
 from appliance.replication.isr_change import IsrChange
-from appliance.replication.role import Role, role_of
+from appliance.replication.role import PartitionRole, role_of
 
 
 def image(leader, replicas, isr):
@@ -21,6 +21,6 @@ def test_a_proposal_crosses_the_ring_as_it_was():
 
 def test_a_role_names_the_others():
     partition = image(2, (3, 1, 2), (2, 3))
-    assert role_of(partition, 2) == Role(True, 2, 9, (3, 1), (3,))
-    assert role_of(partition, 1) == Role(False, 2, 9, (3, 2), (2, 3))
-    assert role_of(image(-1, (1,), (1,)), 1) == Role(False, -1, 9, (), ())
+    assert role_of(partition, 2) == PartitionRole(True, 2, 9, (3, 1), (3,))
+    assert role_of(partition, 1) == PartitionRole(False, 2, 9, (3, 2), (2, 3))
+    assert role_of(image(-1, (1,), (1,)), 1) == PartitionRole(False, -1, 9, (), ())

@@ -1,13 +1,13 @@
 """How fast what is throttled passes."""
 
-from appliance.replication.throttle import BURST_S, Throttle
+from appliance.replication.throttle import BURST_S, ReplicationThrottle
 
 KEY = (b"t" * 16, 0)
 RATE = 1000.0
 
 
 def throttle(rate=RATE):
-    made = Throttle()
+    made = ReplicationThrottle()
     made.set(rate, [KEY])
     return made
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from appliance.ring import push_table
-from appliance.ring.push_table import PAYLOAD, ROWS, Pusher, PushTable
+from appliance.ring.push_table import PAYLOAD, ROWS, PushingClient, PushTable
 
-WHO = Pusher("alice", "loader", "127.0.0.1", "a-client", "1.2")
+WHO = PushingClient("alice", "loader", "127.0.0.1", "a-client", "1.2")
 
 
 @dataclass
@@ -32,7 +32,7 @@ def test_the_last_push_is_read_as_it_was_written():
     (found,) = one.found(1150).values()
     assert (found.who, found.payload, found.pushes) == (WHO, b"second", 2)
     assert (found.pushed_ms, found.interval_ms, found.codec) == (1100, 100, 4)
-    long = Pusher("p" * 100, "ü" * 100, "", "", "")
+    long = PushingClient("p" * 100, "ü" * 100, "", "", "")
     one.push(8, who=long, payload=b"y")
     found = one.found()[8]
     assert (found.who.principal, found.who.client_id) == ("p" * 60, "ü" * 35)

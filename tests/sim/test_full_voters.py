@@ -48,7 +48,7 @@ class End:
 def asked_for_a_vote(voter, vote):
     """Whether it grants it."""
     sender = wire.Sender("cluster", voter.replica.voters, ())
-    key, values = wire.request(vote, voter.number, sender, wire.Limits(0, 0, 0))
+    key, values = wire.request(vote, voter.number, sender, wire.QuorumFetchLimits(0, 0, 0))
     version, end = wire.HIGHEST[key], End()
     body = encode_request(build(request_type(key, version), values))
     voter.received(end, Ask(1, key, version, body))

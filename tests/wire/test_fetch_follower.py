@@ -5,11 +5,11 @@ import pytest
 from appliance.base.errors import MalformedRequest
 from appliance.wire import fetch, fetch_follower
 from appliance.wire.build import build
-from appliance.wire.fetch_follower import Limits
+from appliance.wire.fetch_follower import FollowerFetchLimits
 from appliance.wire.messages import encode_response, response_type
 
 A, B = b"a" * 16, b"b" * 16
-LIMITS = Limits(500, 1, 10 << 20, 1 << 20)
+LIMITS = FollowerFetchLimits(500, 1, 10 << 20, 1 << 20)
 
 
 @pytest.mark.parametrize("version", fetch_follower.VERSIONS)

@@ -104,14 +104,14 @@ def test_kafkas_control_records(name: str, key: str, value: str) -> None:
 
 
 def test_leader_change_version_1_names_directories() -> None:
-    voter = control_records.Voter(voter_id=1, voter_directory_id=ID)
+    voter = control_records.VoterRecord(voter_id=1, voter_directory_id=ID)
     message = control_records.LeaderChangeMessage(
         version=1, leader_id=1, voters=(voter,), granting_voters=(voter,)
     )
     assert control_records.decode(*control_records.encode(message)) == message
     old = dataclasses.replace(message, version=0)
     (without,) = control_records.decode(*control_records.encode(old)).voters  # type: ignore[union-attr]
-    assert without == control_records.Voter(voter_id=1)
+    assert without == control_records.VoterRecord(voter_id=1)
 
 
 @pytest.mark.parametrize(("name", "text"), golden("snapshots.hex"))

@@ -16,7 +16,7 @@ from kio.serial import entity_reader, entity_writer
 
 from appliance.base.errors import MalformedRequest
 from appliance.wire import messages, request_head
-from appliance.wire.fields import Field, Layout
+from appliance.wire.fields import Field, StructLayout
 from appliance.wire.varint import STRING_MAX
 
 SERVED = [2, 3, 18, 19, 20, 21, 22, 23, 32, 33, 34, 35, 37, 43, 44, 45, 46, 55, 57, 60, 74, 75]
@@ -32,7 +32,7 @@ FIXED = {
 }
 
 
-def example(layout: Layout, rng: random.Random) -> Any:
+def example(layout: StructLayout, rng: random.Random) -> Any:
     return layout.make(**{field.name: value(field, rng) for field in layout.fields})
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.base.errors import MalformedRequest
-from appliance.wire.otlp import COUNTER, GAUGE, Sample, samples
+from appliance.wire.otlp import COUNTER, GAUGE, MetricPoint, samples
 
 metrics = pytest.importorskip("opentelemetry.proto.metrics.v1.metrics_pb2")
 common = pytest.importorskip("opentelemetry.proto.common.v1.common_pb2")
@@ -46,10 +46,10 @@ def test_numbers_are_read_with_their_names_kinds_and_attributes():
     )
     seen = (("topic", "flüge"), ("n", "-3"), ("on", "true"), ("x", "0.5"))
     assert samples(told(gauge, total("a.total", 7), total("a.delta", -8, temporality=1)), 9) == [
-        Sample("a.gauge", GAUGE, "ms", seen, -1.5),
-        Sample("a.gauge", GAUGE, "ms", (), 0),
-        Sample("a.total", COUNTER, "", (), 7),
-        Sample("a.delta", GAUGE, "", (), -8),
+        MetricPoint("a.gauge", GAUGE, "ms", seen, -1.5),
+        MetricPoint("a.gauge", GAUGE, "ms", (), 0),
+        MetricPoint("a.total", COUNTER, "", (), 7),
+        MetricPoint("a.delta", GAUGE, "", (), -8),
     ]
 
 

@@ -3,7 +3,7 @@
 from appliance.wire import producers
 from appliance.wire.build import response
 from appliance.wire.messages import encode_response
-from appliance.wire.producers import Told
+from appliance.wire.producers import DescribedProducers
 
 FIELDS = (
     "producer_id",
@@ -29,9 +29,13 @@ def plain(one):
 def test_it_is_the_answer_that_kio_makes():
     rows = [(n, n % 7, n * 3, 1_700_000_000_000 + n, -1, n or -1) for n in range(300)]
     cut = producers.encode(rows[:9])
-    some = Told(3, 0, None, [cut[:100], cut[100:], producers.encode(rows[9:])])
-    refused = Told(2**31 - 1, 3, "This server does not h\u00f6st it", ())
-    topics = [("t", [some, refused]), ("none", []), ("x" * 249, [Told(0, 0, None, ())])]
+    some = DescribedProducers(3, 0, None, [cut[:100], cut[100:], producers.encode(rows[9:])])
+    refused = DescribedProducers(2**31 - 1, 3, "This server does not h\u00f6st it", ())
+    topics = [
+        ("t", [some, refused]),
+        ("none", []),
+        ("x" * 249, [DescribedProducers(0, 0, None, ())]),
+    ]
     values = {
         "throttle_time": 0,
         "topics": [

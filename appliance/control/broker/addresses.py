@@ -17,7 +17,7 @@ from appliance.metadata.parts import BrokerImage
 from appliance.peers.between import carry_to_brokers, carry_to_controllers
 from appliance.peers.carrier import Carry
 from appliance.peers.link import Link, Watcher
-from appliance.quorum.voters import Endpoint
+from appliance.quorum.voters import ControllerEndpoint
 
 
 class Addresses:
@@ -69,17 +69,17 @@ class Addresses:
         return Link(node_id, host, port, self._watcher, self._clock, self._client_id, carry=carry)
 
 
-def own_controllers(config: BrokerConfig, node_id: int) -> tuple[Endpoint, ...]:
+def own_controllers(config: BrokerConfig, node_id: int) -> tuple[ControllerEndpoint, ...]:
     """Where this node is reached as a controller: as the settings name the voter that it is, else
     by its controller listeners, as they are advertised."""
     names = config.list("controller.listener.names")
     for one in config.voters():
         if one.node_id == node_id:
-            return (Endpoint(names[0].strip().upper(), one.host, one.port),)
+            return (ControllerEndpoint(names[0].strip().upper(), one.host, one.port),)
     told = {name: place for name in names if (place := _advertised(config, name)) is not None}
     found = [one for one in config.opened() if config.is_controllers(one.name)]
     places = [(one.name, *told.get(one.name, (one.host, one.port))) for one in found]
-    return tuple(Endpoint(name, _host(host), port) for name, host, port in places if port)
+    return tuple(ControllerEndpoint(name, _host(host), port) for name, host, port in places if port)
 
 
 def _advertised(config: BrokerConfig, name: str) -> Place | None:

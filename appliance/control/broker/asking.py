@@ -18,7 +18,7 @@ from appliance.base.errors import (
     UNKNOWN_TOPIC_OR_PARTITION,
     PeerError,
 )
-from appliance.control.broker.channel import Asked, Values
+from appliance.control.broker.channel import NodeLink, Values
 from appliance.control.waiting import Decision
 from appliance.handlers.admin import AdminContext
 from appliance.handlers.deleted_topics import LATER, one_name
@@ -59,12 +59,12 @@ class _Round:
         self.token = token
         self.what = what
         self.until_ms = until_ms
-        self.links: dict[int, Asked] = {}
+        self.links: dict[int, NodeLink] = {}
         self.again: dict[int, int] = {}
         self.said: dict[int, dict[str, list[Kept]]] = {}
 
 
-class Asker:
+class BrokerAsker:
     """connect: a connection to a broker, None where it has no address for us. settled: whether this
     node itself has noted what it keeps of a name. heard: gets netproc, token, what was to be
     decided and what was said."""
@@ -73,7 +73,7 @@ class Asker:
 
     def __init__(
         self,
-        connect: Callable[[BrokerImage], Asked | None],
+        connect: Callable[[BrokerImage], NodeLink | None],
         settled: Callable[[str], bool],
         heard: Callable[[int, int, Asking, Said], None],
     ) -> None:

@@ -25,7 +25,7 @@ Own = Callable[[int, int, Values, Done], None]
 """Decides here: API key, version, the request's values by kio's names, who is told."""
 
 
-class Asked(Protocol):
+class NodeLink(Protocol):
     """A connection to one node: `peers.link.Link`."""
 
     def ask(
@@ -43,7 +43,7 @@ class Asked(Protocol):
     def close(self) -> None: ...
 
 
-Connect = Callable[[int], Asked | None]
+Connect = Callable[[int], NodeLink | None]
 """A connection to the controller of that id, None when its address is not known."""
 
 HIGHEST: Final[dict[int, int]] = {19: 7, 55: 2, 56: 3, 58: 0, 62: 4, 63: 2, 67: 0, 70: 0, 73: 0}
@@ -61,7 +61,7 @@ class Channel:
         self._node_id = node_id
         self._connect = connect
         self._own = own
-        self._link: Asked | None = None
+        self._link: NodeLink | None = None
         self.controller = NOBODY
 
     @property

@@ -53,7 +53,7 @@ Refuse = Callable[[int], Answer]
 """What is answered to a request that failed with this error code."""
 
 
-class Asks(Protocol):
+class ControllerChannel(Protocol):
     """`channel.Channel`."""
 
     @property
@@ -62,7 +62,7 @@ class Asks(Protocol):
     def ask(self, api_key: int, values: Values, done: Done, timeout_ms: int) -> None: ...
 
 
-class Question(NamedTuple):
+class ControllerRequest(NamedTuple):
     """A request to the controller. read: its answer → (error code, body); raises
     MalformedRequest.
     """
@@ -83,7 +83,7 @@ class _Forwarded:
 
     netproc: int
     token: int
-    question: Question
+    question: ControllerRequest
     refuse: Refuse
     until_ms: int
     answer: Answer = (errors.NONE, b"")
@@ -95,7 +95,7 @@ class Forwarding:
 
     __slots__ = ("_again_ms", "_asks", "_done", "_now_ms", "_reading", "_sent", "_waiting")
 
-    def __init__(self, asks: Asks) -> None:
+    def __init__(self, asks: ControllerChannel) -> None:
         self._asks = asks
         self._now_ms = self._again_ms = 0
         self._waiting: deque[_Forwarded] = deque()
@@ -104,7 +104,7 @@ class Forwarding:
         self._done: deque[tuple[_Forwarded, Answer]] = deque()
 
     def put(
-        self, netproc: int, token: int, question: Question, refuse: Refuse, until_ms: int
+        self, netproc: int, token: int, question: ControllerRequest, refuse: Refuse, until_ms: int
     ) -> None:
         """A netproc asks; it is answered by `release`."""
         self._waiting.append(_Forwarded(netproc, token, question, refuse, until_ms))
@@ -197,21 +197,21 @@ def creation_code(code: int) -> int:
     return _OTHERWISE.get(code, code)
 
 
-def enveloped(api_key: int, version: int, caller: Caller, body: bytes) -> Question:
+def enveloped(api_key: int, version: int, caller: Caller, body: bytes) -> ControllerRequest:
     """A client's request as it came, for its caller."""
     read = partial(_opened, api_key, version)
-    return Question(ENVELOPE, _envelope(api_key, version, caller, body), read)
+    return ControllerRequest(ENVELOPE, _envelope(api_key, version, caller, body), read)
 
 
-def creation(topic: NewTopic, caller: Caller | None) -> Question:
+def creation(topic: NewTopic, caller: Caller | None) -> ControllerRequest:
     """CreateTopics of one topic because a client asked for it: in its name, or in our own when the
     caller is None. The answer is for an ENSURE_TOPIC."""
     values = {"topics": [_wanted(topic)], "timeout": _READ_MS, "validate_only": False}
     if caller is None:
-        return Question(CREATE_TOPICS, values, partial(_created, topic.name))
+        return ControllerRequest(CREATE_TOPICS, values, partial(_created, topic.name))
     message = build(request_type(CREATE_TOPICS, _VERSION), values)
     envelope = _envelope(CREATE_TOPICS, _VERSION, caller, encode_request(message))
-    return Question(ENVELOPE, envelope, partial(_created_within, topic.name))
+    return ControllerRequest(ENVELOPE, envelope, partial(_created_within, topic.name))
 
 
 def _envelope(api_key: int, version: int, caller: Caller, body: bytes) -> Values:

@@ -14,7 +14,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.control.broker.channel import Values
-from appliance.control.broker.forwarding import Asks
+from appliance.control.broker.forwarding import ControllerChannel
 from appliance.control.broker.lifecycle import UNKNOWN
 from appliance.replication.isr_change import IsrChange
 
@@ -48,7 +48,7 @@ class Report(Generic[What]):
         self,
         api_key: int,
         broker_id: int,
-        asks: Asks,
+        asks: ControllerChannel,
         values: Callable[[Mapping[Key, What]], Values],
         heard: Callable[[Mapping[Key, What], Any], None] = lambda _, answer: None,
     ) -> None:

@@ -32,7 +32,7 @@ def assign_uniform(members: list[Subscriber], partitions: Mapping[bytes, int]) -
     """Sizes differ by at most one while all members read the same topics, and as little as single
     moves can make them otherwise; of the previous target as much as that allows is kept."""
     ordered = sorted(members, key=lambda one: one.member_id)
-    inputs = [uniform.Member(one.member_id, one.topics, one.before) for one in ordered]
+    inputs = [uniform.AssignedMember(one.member_id, one.topics, one.before) for one in ordered]
     return uniform.assign(inputs, partitions)
 
 

@@ -128,7 +128,7 @@ def _told(
     call: Call,
     request: Any,
     protocols: Protocols,
-    told: embedded.Subscription,
+    told: embedded.MemberSubscription,
     known: MemberMetadataValue | None,
 ) -> MemberMetadataValue:
     session = request.session_timeout // _MS
@@ -147,7 +147,7 @@ def _told(
     )
 
 
-def _owned(told: embedded.Subscription, image: MetadataImage) -> Owned:
+def _owned(told: embedded.MemberSubscription, image: MetadataImage) -> Owned:
     known = image.topics_by_name
     return {
         known[name].topic_id: frozenset(partitions)

@@ -10,10 +10,12 @@ from typing import Final
 
 from appliance.base.dataclass import dataclass
 from appliance.base.errors import INCONSISTENT_GROUP_PROTOCOL, PeerError
-from appliance.wire.fields import UNREADABLE, Field, Layout, reader, writer
+from appliance.wire.fields import UNREADABLE, Field, StructLayout, reader, writer
 
 NEWEST: Final = 3
-_TOPIC = Layout(dict, (Field("topic", "string"), Field("partitions", "int32", array=True)), False)
+_TOPIC = StructLayout(
+    dict, (Field("topic", "string"), Field("partitions", "int32", array=True)), False
+)
 _OWNED = Field("owned", "struct", array=True, nested=_TOPIC)
 _USER_DATA = Field("user_data", "bytes", nullable=True)
 _FIELDS: Final = (
@@ -23,7 +25,7 @@ _FIELDS: Final = (
     (Field("rack", "string", nullable=True),),
 )
 _SUBSCRIPTIONS = [
-    reader(Layout(dict, tuple(f for part in _FIELDS[: version + 1] for f in part), False))
+    reader(StructLayout(dict, tuple(f for part in _FIELDS[: version + 1] for f in part), False))
     for version in range(NEWEST + 1)
 ]
 
@@ -46,7 +48,7 @@ class _Topic:
         self.partitions = partitions
 
 
-_ASSIGNMENT = Layout(dict, (_OWNED, _USER_DATA), False)
+_ASSIGNMENT = StructLayout(dict, (_OWNED, _USER_DATA), False)
 _read_assignment = reader(_ASSIGNMENT)
 _write_assignment = writer(_ASSIGNMENT)
 
@@ -55,7 +57,7 @@ ByName = dict[str, tuple[int, ...]]
 
 
 @dataclass(slots=True, frozen=True)
-class Subscription:
+class MemberSubscription:
     """owned: what the member says it owns; empty from members that give up all before they join."""
 
     topics: tuple[str, ...]
@@ -63,7 +65,7 @@ class Subscription:
     rack: str | None
 
 
-def subscription(metadata: bytes) -> Subscription:
+def subscription(metadata: bytes) -> MemberSubscription:
     """Raises PeerError(INCONSISTENT_GROUP_PROTOCOL) for bytes that are none."""
     try:
         found, _ = _SUBSCRIPTIONS[_version(metadata)](metadata, 2, [len(metadata)])
@@ -72,7 +74,7 @@ def subscription(metadata: bytes) -> Subscription:
             INCONSISTENT_GROUP_PROTOCOL, f"no consumer subscription: {cause}"
         ) from cause
     rack = found.get("rack")
-    return Subscription(found["topics"], _by_name(found.get("owned", ())), rack or None)
+    return MemberSubscription(found["topics"], _by_name(found.get("owned", ())), rack or None)
 
 
 def _version(data: bytes) -> int:

@@ -7,11 +7,11 @@ from appliance.base import errors
 from appliance.config.broker import BrokerConfig
 from appliance.config.internal_topics import OFFSETS, InternalTopic
 from appliance.coordinators.groups import routing, settings
-from appliance.coordinators.groups.settings import Settings
+from appliance.coordinators.groups.settings import GroupSettings
 from appliance.coordinators.groups.shard import GroupShard
 from appliance.coordinators.groups.transactional_offsets import ADDING_SINCE
 from appliance.coordinators.runtime.call import Call
-from appliance.coordinators.runtime.kind import Kind, Lent, Part, Place, RowsOf
+from appliance.coordinators.runtime.kind import CoordinatorPartition, Kind, Lent, Part, RowsOf
 from appliance.coordinators.runtime.shard import Values
 from appliance.metadata.image import MetadataImage
 
@@ -46,7 +46,7 @@ class GroupsKind(Kind):
 
     def shard(
         self,
-        place: Place,
+        place: CoordinatorPartition,
         config: BrokerConfig,
         image: MetadataImage,
         lent: Lent,
@@ -69,7 +69,9 @@ class GroupsKind(Kind):
         code = errors.NOT_COORDINATOR
         if call.api_key == self.LIST:
             code = errors.COORDINATOR_NOT_AVAILABLE if partitions else errors.NONE
-        nobody = GroupShard(partition, Settings(partitions=max(partitions, 1)), _NO_IMAGE, bytes)
+        nobody = GroupShard(
+            partition, GroupSettings(partitions=max(partitions, 1)), _NO_IMAGE, bytes
+        )
         return nobody.refuse(call, request, code)
 
 

@@ -6,7 +6,7 @@ from appliance.coordinators.groups.assignors import ASSIGNORS
 
 
 @dataclass(slots=True, frozen=True)
-class Settings:
+class GroupSettings:
     """Times in ms, sizes in bytes; defaults are the appliance's."""
 
     partitions: int = 50  # offsets.topic.num.partitions, of the topic as it was created
@@ -25,9 +25,9 @@ class Settings:
     migration_policy: str = "bidirectional"
 
 
-def from_config(config: BrokerConfig, partitions: int) -> Settings:
+def from_config(config: BrokerConfig, partitions: int) -> GroupSettings:
     """partitions: how many `__consumer_offsets` has (the setting counts at its creation only)."""
-    return Settings(
+    return GroupSettings(
         partitions=partitions,
         min_session_timeout_ms=config.int("group.min.session.timeout.ms"),
         max_session_timeout_ms=config.int("group.max.session.timeout.ms"),

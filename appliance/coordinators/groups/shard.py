@@ -26,7 +26,7 @@ from appliance.coordinators.groups import (
 )
 from appliance.coordinators.groups.records import RECORDS
 from appliance.coordinators.groups.routing import SYNC_GROUP, TXN_OFFSET_COMMIT
-from appliance.coordinators.groups.settings import Settings
+from appliance.coordinators.groups.settings import GroupSettings
 from appliance.coordinators.groups.state import GroupsState, Turn
 from appliance.coordinators.runtime.call import Call, told
 from appliance.coordinators.runtime.records import RecordTypes
@@ -79,7 +79,7 @@ class GroupShard(Shard[GroupsState]):
     def __init__(
         self,
         partition: int,
-        settings: Settings,
+        settings: GroupSettings,
         image: MetadataImage,
         new_id: Callable[[], bytes],
         believed: Callable[[int], int] = told,

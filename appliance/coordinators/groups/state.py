@@ -13,7 +13,7 @@ from typing import Any, ClassVar, TypeAlias
 from appliance.base.errors import INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID, PeerError
 from appliance.coordinators.groups.offset_store import OffsetStore
 from appliance.coordinators.groups.pending_offsets import PendingOffsets
-from appliance.coordinators.groups.settings import Settings
+from appliance.coordinators.groups.settings import GroupSettings
 from appliance.coordinators.runtime import turn as runtime
 from appliance.coordinators.runtime.call import Call, told
 from appliance.coordinators.runtime.kind import partition_of
@@ -146,7 +146,7 @@ class GroupsState:
     def __init__(
         self,
         partition: int,
-        settings: Settings,
+        settings: GroupSettings,
         image: MetadataImage,
         new_id: Callable[[], bytes],
         believed: Callable[[int], int] = told,

@@ -6,10 +6,10 @@ is for the members alone. Caller: the classic group, for the rule which offsets 
 
 from typing import Final
 
-from appliance.wire.fields import UNREADABLE, Field, Layout, reader
+from appliance.wire.fields import UNREADABLE, Field, StructLayout, reader
 
 CONSUMER: Final = "consumer"
-_read = reader(Layout(dict, (Field("topics", "string", array=True),), False))
+_read = reader(StructLayout(dict, (Field("topics", "string", array=True),), False))
 
 
 def topics_of(metadata: bytes) -> tuple[str, ...] | None:

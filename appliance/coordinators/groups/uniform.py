@@ -20,7 +20,7 @@ _Shares = list[dict[bytes, dict[int, None]]]
 
 
 @dataclass(slots=True, frozen=True)
-class Member:
+class AssignedMember:
     """topics: ids. before: its target until now."""
 
     member_id: str
@@ -28,7 +28,7 @@ class Member:
     before: Target
 
 
-def assign(members: list[Member], partitions: Mapping[bytes, int]) -> dict[str, Target]:
+def assign(members: list[AssignedMember], partitions: Mapping[bytes, int]) -> dict[str, Target]:
     """members: in a fixed order. partitions: topic id → how many there are."""
     if not members:
         return {}
@@ -45,7 +45,7 @@ def assign(members: list[Member], partitions: Mapping[bytes, int]) -> dict[str, 
 
 
 def _keep(
-    members: list[Member], partitions: Mapping[bytes, int]
+    members: list[AssignedMember], partitions: Mapping[bytes, int]
 ) -> tuple[_Shares, list[tuple[bytes, int]]]:
     """Splits the previous assignment into the shares that members keep and the partitions without
     an owner.
@@ -111,7 +111,7 @@ def _take_away(share: dict[bytes, dict[int, None]], count: int) -> list[tuple[by
 # Everybody reads something else -------------------------------------------------------------------
 
 
-def _readers(members: list[Member]) -> dict[bytes, list[int]]:
+def _readers(members: list[AssignedMember]) -> dict[bytes, list[int]]:
     readers: dict[bytes, list[int]] = {}
     for index, member in enumerate(members):
         for topic_id in sorted(member.topics):
@@ -119,7 +119,9 @@ def _readers(members: list[Member]) -> dict[bytes, list[int]]:
     return readers
 
 
-def _fill(members: list[Member], shares: _Shares, unassigned: list[tuple[bytes, int]]) -> None:
+def _fill(
+    members: list[AssignedMember], shares: _Shares, unassigned: list[tuple[bytes, int]]
+) -> None:
     """Topics with many partitions for few readers first: they leave the least choice."""
     readers = _readers(members)
     sizes = [_size(share) for share in shares]
@@ -137,7 +139,7 @@ def _fill(members: list[Member], shares: _Shares, unassigned: list[tuple[bytes, 
             sizes[index] += 1
 
 
-def _even_out(members: list[Member], shares: _Shares) -> None:
+def _even_out(members: list[AssignedMember], shares: _Shares) -> None:
     readers = _readers(members)
     sizes = [_size(share) for share in shares]
     for _ in range(MOST_ROUNDS):

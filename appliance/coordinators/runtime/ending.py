@@ -10,7 +10,7 @@ Partition = tuple[str, int]
 """Topic and partition."""
 
 
-class Opening(NamedTuple):
+class PartitionsAdded(NamedTuple):
     """A producer may write in these partitions with this epoch, until its next marker there."""
 
     producer_id: int

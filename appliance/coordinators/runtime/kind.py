@@ -38,7 +38,7 @@ class RowsOf(NamedTuple):
     code_at: int = -1
 
 
-class Place(NamedTuple):
+class CoordinatorPartition(NamedTuple):
     """One partition of the topic. partitions: how many the topic has. epoch: in which it is led."""
 
     partition: int
@@ -78,7 +78,7 @@ class Kind(ABC):
     @abstractmethod
     def shard(
         self,
-        place: Place,
+        place: CoordinatorPartition,
         config: BrokerConfig,
         image: MetadataImage,
         lent: Lent,

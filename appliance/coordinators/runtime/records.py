@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 from appliance.base.errors import CORRUPT_MESSAGE, PeerError
 from appliance.wire.declared import layout_of
-from appliance.wire.fields import UNREADABLE, Layout, Reader, Writer, reader, writer
+from appliance.wire.fields import UNREADABLE, Reader, StructLayout, Writer, reader, writer
 
 _I16: Final = Struct(">h")
 STRING_MAX: Final = 0x7FFF
@@ -84,15 +84,15 @@ def encode_value(value: Any, version: int) -> bytes:
     return b"".join(out)
 
 
-def _stiff(layout: Layout) -> Layout:
+def _stiff(layout: StructLayout) -> StructLayout:
     """The same fields without compact lengths and tags."""
     fields = tuple(
         field._replace(nested=field.nested and _stiff(field.nested)) for field in layout.fields
     )
-    return Layout(layout.make, fields, False)
+    return StructLayout(layout.make, fields, False)
 
 
-def _value_layout(cls: Any, version: int) -> Layout:
+def _value_layout(cls: Any, version: int) -> StructLayout:
     layout = layout_of(cls, version)
     only_in = getattr(cls, "ONLY_IN", {})
     kept = tuple(f for f in layout.fields if only_in.get(f.name, version) == version)

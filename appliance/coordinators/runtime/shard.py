@@ -36,7 +36,7 @@ from appliance.base.compiled import mypyc_attr
 from appliance.base.errors import PeerError
 from appliance.base.level import LevelTime
 from appliance.coordinators.runtime.call import Call, Outcome
-from appliance.coordinators.runtime.ending import Ending, Opening, Partition
+from appliance.coordinators.runtime.ending import Ending, Partition, PartitionsAdded
 from appliance.coordinators.runtime.records import RecordTypes
 from appliance.coordinators.runtime.turn import S, Timers, Turn
 from appliance.metadata.image import MetadataImage
@@ -222,7 +222,7 @@ class Shard(ABC, Generic[S]):
         """Returns the ends decided since the last call, to send once all records so far commit."""
         return []
 
-    def take_openings(self) -> list[Opening]:
+    def take_openings(self) -> list[PartitionsAdded]:
         """The same for what was opened."""
         return []
 

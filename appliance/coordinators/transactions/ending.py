@@ -16,7 +16,7 @@ from appliance.coordinators.runtime.call import Call
 from appliance.coordinators.runtime.ending import Ending, Partition
 from appliance.coordinators.transactions.answers import answered, code_for
 from appliance.coordinators.transactions.records import TransactionLogKey
-from appliance.coordinators.transactions.state import Known, Turn, move
+from appliance.coordinators.transactions.state import TransactionalId, Turn, move
 from appliance.coordinators.transactions.states import (
     COMPLETE_ABORT,
     COMPLETE_COMMIT,
@@ -36,7 +36,7 @@ from appliance.coordinators.transactions.transaction import (
     Transaction,
     exhausted,
 )
-from appliance.coordinators.transactions.waiting import TooEarly, Waiting, resume
+from appliance.coordinators.transactions.waiting import TooEarly, WaitingRequest, resume
 
 _RISING_SINCE = 5
 
@@ -46,7 +46,7 @@ def end(turn: Turn, call: Call, request: Any) -> None:
     try:
         _end(turn, call, request)
     except TooEarly as early:
-        Waiting(call, request, turn.now_ms, _end, end_refused).wait(turn, early.wanted)
+        WaitingRequest(call, request, turn.now_ms, _end, end_refused).wait(turn, early.wanted)
 
 
 def _end(turn: Turn, call: Call, request: Any) -> None:
@@ -148,7 +148,7 @@ def _nothing_open(found: Transaction) -> PeerError:
 # Deciding -----------------------------------------------------------------------------------------
 
 
-def fence(turn: Turn, known: Known) -> None:
+def fence(turn: Turn, known: TransactionalId) -> None:
     """Abort an open transaction without its producer, who is of an older epoch from now on."""
     version, before = turn.state.version, known.transaction
     decided = before.fenced(turn.wall_ms).decided(
@@ -159,7 +159,7 @@ def fence(turn: Turn, known: Known) -> None:
     _prepare(turn, known, decided)
 
 
-def _decide(turn: Turn, known: Known, *, commit: bool, version: int) -> None:
+def _decide(turn: Turn, known: TransactionalId, *, commit: bool, version: int) -> None:
     before = known.transaction
     next_id = NO_ID
     if version >= EPOCH_RISES and exhausted(before.epoch):
@@ -170,12 +170,12 @@ def _decide(turn: Turn, known: Known, *, commit: bool, version: int) -> None:
     _prepare(turn, known, decided)
 
 
-def _prepare(turn: Turn, known: Known, decided: Transaction) -> None:
+def _prepare(turn: Turn, known: TransactionalId, decided: Transaction) -> None:
     move(turn, known.transactional_id, decided)
     hand_out(turn, known)
 
 
-def hand_out(turn: Turn, known: Known) -> None:
+def hand_out(turn: Turn, known: TransactionalId) -> None:
     """Its markers are to be written, in those of its partitions that there still are."""
     state, decided = turn.state, known.transaction
     there = [one for one in sorted(decided.partitions) if state.image.partition(*one) is not None]
@@ -213,7 +213,7 @@ def marked(turn: Turn, ending: Ending, partitions: tuple[Partition, ...]) -> Non
         _complete(turn, known)
 
 
-def _complete(turn: Turn, known: Known) -> None:
+def _complete(turn: Turn, known: TransactionalId) -> None:
     move(turn, known.transactional_id, known.transaction.completed(turn.wall_ms))
     resume(turn, known.transactional_id)
 
@@ -231,7 +231,7 @@ def forget_topic(turn: Turn, name: str) -> None:
 # Time ---------------------------------------------------------------------------------------------
 
 
-def due(turn: Turn, known: Known) -> None:
+def due(turn: Turn, known: TransactionalId) -> None:
     """The deadline of an id has come: abort what is open, forget what rests."""
     if known.transaction.state == ONGOING:
         fence(turn, known)

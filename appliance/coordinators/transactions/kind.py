@@ -8,10 +8,10 @@ from appliance.config.broker import BrokerConfig
 from appliance.config.internal_topics import TRANSACTIONS as TOPIC
 from appliance.config.internal_topics import InternalTopic
 from appliance.coordinators.runtime.call import Call
-from appliance.coordinators.runtime.kind import Kind, Lent, Part, Place, RowsOf
+from appliance.coordinators.runtime.kind import CoordinatorPartition, Kind, Lent, Part, RowsOf
 from appliance.coordinators.runtime.shard import Values
 from appliance.coordinators.transactions import routing, settings
-from appliance.coordinators.transactions.settings import Settings
+from appliance.coordinators.transactions.settings import TransactionSettings
 from appliance.coordinators.transactions.shard import TransactionShard
 from appliance.metadata.image import MetadataImage
 
@@ -35,7 +35,7 @@ class TransactionsKind(Kind):
 
     def shard(
         self,
-        place: Place,
+        place: CoordinatorPartition,
         config: BrokerConfig,
         image: MetadataImage,
         lent: Lent,
@@ -74,7 +74,7 @@ class TransactionsKind(Kind):
         code = errors.NOT_COORDINATOR
         if call.api_key == self.LIST:
             code = errors.COORDINATOR_NOT_AVAILABLE if partitions else errors.NONE
-        typed = Settings(partitions=max(partitions, 1))
+        typed = TransactionSettings(partitions=max(partitions, 1))
         nobody = TransactionShard(partition, 0, typed, _NO_IMAGE, lambda: None)
         return nobody.refuse(call, request, nobody.wrong(call, request) or code)
 

@@ -16,7 +16,7 @@ from appliance.base.errors import PeerError
 from appliance.base.ids import INTERNAL_TOPICS, OFFSETS_TOPIC
 from appliance.coordinators.runtime.call import Call
 from appliance.coordinators.runtime.cutting import ROWS
-from appliance.coordinators.runtime.ending import Opening, Partition
+from appliance.coordinators.runtime.ending import Partition, PartitionsAdded
 from appliance.coordinators.runtime.kind import partition_of
 from appliance.coordinators.runtime.rows import rows
 from appliance.coordinators.transactions.answers import answered, code_for
@@ -29,7 +29,7 @@ OF_BROKERS = 4
 """Version from which a request is a broker's, about several transactions."""
 
 
-class Asked(NamedTuple):
+class TransactionPartitions(NamedTuple):
     """One transaction of a request, whatever its version. topics: with name and partitions."""
 
     transactional_id: str
@@ -56,11 +56,11 @@ class PartitionCodes(NamedTuple):
     some: Mapping[Partition, int] = {}
 
 
-def asked(call: Call, request: Any) -> list[Asked]:
+def asked(call: Call, request: Any) -> list[TransactionPartitions]:
     """The transactions that a request is about."""
     if call.version < OF_BROKERS:
         return [
-            Asked(
+            TransactionPartitions(
                 request.v3_and_below_transactional_id,
                 request.v3_and_below_producer_id,
                 request.v3_and_below_producer_epoch,
@@ -69,7 +69,7 @@ def asked(call: Call, request: Any) -> list[Asked]:
             )
         ]
     return [
-        Asked(
+        TransactionPartitions(
             one.transactional_id,
             one.producer_id,
             one.producer_epoch,
@@ -97,7 +97,7 @@ def look_at_all(
 
 
 def _look_in_slices(
-    state: TransactionsState, call: Call, one: Asked
+    state: TransactionsState, call: Call, one: TransactionPartitions
 ) -> Generator[None, None, LookedAt]:
     wrong: dict[Partition, int] = {}
     partitions: list[Partition] = []
@@ -131,7 +131,7 @@ def _look_at_some(
 
 
 def _encode_in_slices(
-    state: TransactionsState, one: Asked, looked: LookedAt
+    state: TransactionsState, one: TransactionPartitions, looked: LookedAt
 ) -> Generator[None, None, LookedAt]:
     known = state.known.get(one.transactional_id)
     over = frozenset() if known is None else known.transaction.partitions
@@ -182,7 +182,7 @@ def partitions_refused(turn: Turn, call: Call, request: Any, code: int) -> dict[
     return _told(call, told)
 
 
-def _told(call: Call, every: list[tuple[Asked, PartitionCodes]]) -> dict[str, Any]:
+def _told(call: Call, every: list[tuple[TransactionPartitions, PartitionCodes]]) -> dict[str, Any]:
     results = [
         {
             "transactional_id": one.transactional_id,
@@ -206,7 +206,9 @@ def _topic_told(codes: PartitionCodes, topic: Any) -> dict[str, Any]:
     return {"name": name, "results_by_partition": rows(topic.partitions, partition_row)}
 
 
-def _codes(turn: Turn, call: Call, one: Asked, looked: LookedAt | None) -> PartitionCodes:
+def _codes(
+    turn: Turn, call: Call, one: TransactionPartitions, looked: LookedAt | None
+) -> PartitionCodes:
     """The error code of each partition. When one may not be added none is."""
     if not one.transactional_id:
         return PartitionCodes(errors.INVALID_REQUEST)
@@ -244,10 +246,12 @@ def add(
         raise PeerError(errors.CONCURRENT_TRANSACTIONS, "it has changed meanwhile")
     to = found.with_partitions(partitions, version, turn.wall_ms)
     move(turn, known.transactional_id, to, more)
-    turn.state.openings.append(Opening(to.producer_id, to.epoch, partitions))
+    turn.state.openings.append(PartitionsAdded(to.producer_id, to.epoch, partitions))
 
 
-def _verified(turn: Turn, one: Asked, partitions: frozenset[Partition]) -> PartitionCodes:
+def _verified(
+    turn: Turn, one: TransactionPartitions, partitions: frozenset[Partition]
+) -> PartitionCodes:
     """Checks that each partition belongs to the open transaction. The producer id and epoch are
     checked before pending markers, so a fenced producer does not retry.
     """

@@ -13,7 +13,7 @@ from appliance.base.errors import PeerError
 from appliance.coordinators.runtime.call import Call
 from appliance.coordinators.transactions.answers import answered, code_for
 from appliance.coordinators.transactions.ending import fence
-from appliance.coordinators.transactions.state import Known, Turn, move
+from appliance.coordinators.transactions.state import TransactionalId, Turn, move
 from appliance.coordinators.transactions.states import ONGOING, PREPARED
 from appliance.coordinators.transactions.transaction import (
     LAST_EPOCH,
@@ -86,7 +86,7 @@ def _check(found: Transaction, expected: Expected | None, transactional_id: str)
 
 
 def _next(
-    turn: Turn, found: Transaction, known: Known | None, expected: Expected | None
+    turn: Turn, found: Transaction, known: TransactionalId | None, expected: Expected | None
 ) -> tuple[int, int, int]:
     """Producer id, epoch, and the epoch before that a repeated request may name."""
     epoch = found.epoch

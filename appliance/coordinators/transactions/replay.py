@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from appliance.coordinators.transactions.records import TransactionLogKey, TransactionLogValue
-from appliance.coordinators.transactions.state import Known, TransactionsState
+from appliance.coordinators.transactions.state import TransactionalId, TransactionsState
 from appliance.coordinators.transactions.transaction import Transaction, of_record
 
 
@@ -22,7 +22,7 @@ def _transaction(
     transaction = value if isinstance(value, Transaction) else of_record(value)
     known = state.known.get(key.transactional_id)
     if known is None:
-        known = Known(key.transactional_id, transaction, state.due)
+        known = TransactionalId(key.transactional_id, transaction, state.due)
         state.known[key.transactional_id] = known
     known.transaction = transaction
 

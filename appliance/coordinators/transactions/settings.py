@@ -5,7 +5,7 @@ from appliance.config.broker import BrokerConfig
 
 
 @dataclass(slots=True, frozen=True)
-class Settings:
+class TransactionSettings:
     """Times in ms; defaults are Kafka's. partitions: of `__transaction_state` as it was created."""
 
     partitions: int = 50
@@ -13,9 +13,9 @@ class Settings:
     expiration_ms: int = 604_800_000
 
 
-def from_config(config: BrokerConfig, partitions: int) -> Settings:
+def from_config(config: BrokerConfig, partitions: int) -> TransactionSettings:
     """partitions: how many `__transaction_state` has (the setting counts at its creation only)."""
-    return Settings(
+    return TransactionSettings(
         partitions=partitions,
         max_timeout_ms=config.int("transaction.max.timeout.ms"),
         expiration_ms=config.int("transactional.id.expiration.ms"),

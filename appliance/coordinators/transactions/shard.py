@@ -14,12 +14,12 @@ from appliance.authorization.needs import READ_GROUP, WRITE_TRANSACTION
 from appliance.base import errors
 from appliance.base.level import LevelTime
 from appliance.coordinators.runtime.call import Call, Outcome, told
-from appliance.coordinators.runtime.ending import Ending, Opening, Partition
+from appliance.coordinators.runtime.ending import Ending, Partition, PartitionsAdded
 from appliance.coordinators.runtime.records import RecordTypes, fits
 from appliance.coordinators.runtime.shard import Apply, Handlers, Prepare, Refusals, Shard, Values
 from appliance.coordinators.transactions import ending, listing, partitions, producer, replay
 from appliance.coordinators.transactions.records import RECORDS
-from appliance.coordinators.transactions.settings import Settings
+from appliance.coordinators.transactions.settings import TransactionSettings
 from appliance.coordinators.transactions.state import TransactionsState, Turn
 from appliance.coordinators.transactions.states import ONGOING, PREPARED
 from appliance.coordinators.transactions.waiting import AN_ID, patient, resume
@@ -66,7 +66,7 @@ class TransactionShard(Shard[TransactionsState]):
         self,
         partition: int,
         epoch: int,
-        settings: Settings,
+        settings: TransactionSettings,
         image: MetadataImage,
         take_id: Callable[[], int | None],
         believed: Callable[[int], int] = told,
@@ -143,7 +143,7 @@ class TransactionShard(Shard[TransactionsState]):
         taken, self.state.endings = self.state.endings, []
         return taken
 
-    def take_openings(self) -> list[Opening]:
+    def take_openings(self) -> list[PartitionsAdded]:
         taken, self.state.openings = self.state.openings, []
         return taken
 

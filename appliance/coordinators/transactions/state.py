@@ -14,7 +14,7 @@ from appliance.base.errors import (
 )
 from appliance.coordinators.runtime import turn as runtime
 from appliance.coordinators.runtime.call import NEVER, told
-from appliance.coordinators.runtime.ending import Ending, Opening, Partition
+from appliance.coordinators.runtime.ending import Ending, Partition, PartitionsAdded
 from appliance.coordinators.runtime.kind import partition_of
 from appliance.coordinators.transactions.record_bytes import (
     FEW,
@@ -25,21 +25,21 @@ from appliance.coordinators.transactions.record_bytes import (
     value_bytes,
 )
 from appliance.coordinators.transactions.records import TransactionLogKey
-from appliance.coordinators.transactions.settings import Settings
+from appliance.coordinators.transactions.settings import TransactionSettings
 from appliance.coordinators.transactions.states import ONGOING, PREPARED, RESTING
 from appliance.coordinators.transactions.transaction import (
     NO_EPOCH,
     UNLIMITED_MS,
     Transaction,
 )
-from appliance.coordinators.transactions.waiting import AN_ID, TooEarly, Waiting
+from appliance.coordinators.transactions.waiting import AN_ID, TooEarly, WaitingRequest
 from appliance.metadata.image import MetadataImage
 
 _DOUBT_MS: Final = 60_000
 """Between two looks whether a clock that jumped ahead is believed by now."""
 
 
-class Known(runtime.Timed):
+class TransactionalId(runtime.Timed):
     """One transactional id. last_epoch: what its producer had before its present one, so that the
     same InitProducerId again gets the same answer (KIP-360), or -1. ending: number of the one under
     way, and unmarked: its partitions that have no marker yet. members: of its last record."""
@@ -59,7 +59,7 @@ class Known(runtime.Timed):
         self,
         transactional_id: str,
         transaction: Transaction,
-        due: "Callable[[Turn, Known], None]",
+        due: "Callable[[Turn, TransactionalId], None]",
     ) -> None:
         super().__init__()
         self.transactional_id = transactional_id
@@ -118,10 +118,10 @@ class TransactionsState:
         self,
         partition: int,
         epoch: int,
-        settings: Settings,
+        settings: TransactionSettings,
         image: MetadataImage,
         take_id: Callable[[], int | None],
-        due: "Callable[[Turn, Known], None]",
+        due: "Callable[[Turn, TransactionalId], None]",
         believed: Callable[[int], int] = told,
     ) -> None:
         self.partition = partition
@@ -131,11 +131,11 @@ class TransactionsState:
         self.take_id = take_id
         self.due = due
         self.believed = believed
-        self.known: dict[str, Known] = {}
+        self.known: dict[str, TransactionalId] = {}
         self.endings: list[Ending] = []
         self.ended = 0
-        self.openings: list[Opening] = []
-        self.waiting: dict[str, dict[int, Waiting]] = {}
+        self.openings: list[PartitionsAdded] = []
+        self.waiting: dict[str, dict[int, WaitingRequest]] = {}
 
     @property
     def version(self) -> int:
@@ -153,7 +153,9 @@ class TransactionsState:
             raise TooEarly(AN_ID)
         return taken
 
-    def of(self, transactional_id: str, producer_id: int, *, pending: bool = False) -> Known:
+    def of(
+        self, transactional_id: str, producer_id: int, *, pending: bool = False
+    ) -> TransactionalId:
         """The id that a producer works with. Raises PeerError: CONCURRENT_TRANSACTIONS while its
         transaction is decided (its producer id may be about to change), unless `pending` is set;
         INVALID_PRODUCER_ID_MAPPING when there is no such id or it is another producer's."""
@@ -176,7 +178,7 @@ Turn: TypeAlias = runtime.Turn[TransactionsState]
 
 def move(
     turn: Turn, transactional_id: str, to: Transaction, more: EncodedPartitions | None = None
-) -> Known:
+) -> TransactionalId:
     """Take a step: into the log, and into what is known. more: what it adds, where that is long."""
     key = TransactionLogKey(transactional_id=transactional_id)
     encoded = NOBODY

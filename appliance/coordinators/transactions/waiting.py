@@ -39,7 +39,7 @@ class TooEarly(PeerError):
         self.wanted = wanted
 
 
-class Waiting(Timed):
+class WaitingRequest(Timed):
     """One request. came_ms: when. decide, refuse: what becomes of it when it need not wait."""
 
     def __init__(
@@ -100,7 +100,7 @@ def patient(name: Callable[[Call, Any], str | None], decide: Decide, refuse: Ref
                 return
             except TooEarly as early:
                 wanted = early.wanted
-        Waiting(call, request, turn.now_ms, decide, refuse).wait(turn, wanted)
+        WaitingRequest(call, request, turn.now_ms, decide, refuse).wait(turn, wanted)
 
     return handle
 

@@ -36,7 +36,7 @@ Answered = Callable[[int, int, int], None]
 """(node, number of a marker, error code)"""
 
 
-class Asks(Protocol):
+class BrokerRequests(Protocol):
     """Connections to other brokers (`peers.brokers.Brokers`)."""
 
     def ask(
@@ -57,7 +57,7 @@ class Away:
 
     __slots__ = ("_asks", "node_id", "under_way")
 
-    def __init__(self, node_id: int, asks: Asks) -> None:
+    def __init__(self, node_id: int, asks: BrokerRequests) -> None:
         self.node_id = node_id
         self._asks = asks
         self.under_way: set[int] = set()

@@ -65,7 +65,7 @@ class Carried:
         self.over = False
 
 
-class Step(NamedTuple):
+class MarkerStep(NamedTuple):
     """One partition of an ending. share: whose it is of those that are kept back: of a home, by its
     index, or of a node. refusals: how many it was answered with in a row."""
 
@@ -110,15 +110,15 @@ class Endings:
         self._image = image
         self._away = away
         self._node_id = away.node_id
-        self._to_nodes: dict[int, deque[Step]] = {}  # queued, by node
+        self._to_nodes: dict[int, deque[MarkerStep]] = {}  # queued, by node
         self._heard: list[
             tuple[int, int, int]
         ] = []  # node, number, error code: since the last turn
-        self._unplaced: list[Step] = []  # whoever leads them is to be looked up
-        self._unled: list[Step] = []  # nobody to ask: they rest from the end of the turn on
-        self._queued: dict[int, deque[Step]] = {home: deque() for home in writers}
-        self._sent: dict[int, dict[int, Step]] = {home: {} for home in writers}
-        self._resting: list[tuple[int, int, Step | Carried]] = []  # until when, number, what
+        self._unplaced: list[MarkerStep] = []  # whoever leads them is to be looked up
+        self._unled: list[MarkerStep] = []  # nobody to ask: they rest from the end of the turn on
+        self._queued: dict[int, deque[MarkerStep]] = {home: deque() for home in writers}
+        self._sent: dict[int, dict[int, MarkerStep]] = {home: {} for home in writers}
+        self._resting: list[tuple[int, int, MarkerStep | Carried]] = []  # until when, number, what
         self._untold: dict[Carried, None] = {}
         self._of: dict[object, dict[Carried, None]] = {}  # by owner
         self._up: dict[int, bool] = dict.fromkeys(writers, False)
@@ -133,7 +133,7 @@ class Endings:
         self._of.setdefault(owner, {})[carried] = None
         if len(ending.partitions) <= SHARE:
             for partition in ending.partitions:
-                self._queue(Step(carried, partition))
+                self._queue(MarkerStep(carried, partition))
         else:
             self._keep_back(carried)
         self.due_ms = AT_ONCE
@@ -212,15 +212,15 @@ class Endings:
         if self._to_nodes or self._unled or self._unplaced:
             self._ask_nodes(now_ms)
 
-    def _wake(self, what: Step | Carried) -> None:
-        if isinstance(what, Step):
+    def _wake(self, what: MarkerStep | Carried) -> None:
+        if isinstance(what, MarkerStep):
             self._queue(what)
         else:
             what.rests = False
             if not what.over:
                 self._untold[what] = None
 
-    def _send(self, home: int, queued: deque[Step]) -> bool:
+    def _send(self, home: int, queued: deque[MarkerStep]) -> bool:
         """As much as may be; False when the ring was full before that."""
         sent, writer = self._sent[home], self._writers[home]
         while queued and len(sent) < MOST_SENT:
@@ -263,7 +263,7 @@ class Endings:
         if self._heard or self._untold or self._unplaced:
             self.due_ms = AT_ONCE
 
-    def _send_away(self, node: int, queued: deque[Step]) -> None:
+    def _send_away(self, node: int, queued: deque[MarkerStep]) -> None:
         batch: list[Marker] = []
         sent = self._sent.setdefault(_of_node(node), {})
         while queued and len(batch) < MOST_SENT:
@@ -309,7 +309,7 @@ class Endings:
 
     # ----------------------------------------------------------------------------------------------
 
-    def _queue(self, step: Step) -> None:
+    def _queue(self, step: MarkerStep) -> None:
         topic = self._image.topics_by_name.get(step.partition[0])
         if topic is None or self.handle(step.partition) is None:
             self._elsewhere(step)
@@ -317,7 +317,7 @@ class Endings:
             home = home_of(topic.topic_id, step.partition[1], len(self._writers))
             self._queued[home].append(step)
 
-    def _elsewhere(self, step: Step) -> None:
+    def _elsewhere(self, step: MarkerStep) -> None:
         """It is none of this node's: another one leads it, or nobody, or it needs no marker any
         more."""
         leader = self._leader(step.partition)
@@ -349,7 +349,7 @@ class Endings:
         """The next partition of this share that was kept back, if there is one."""
         back = carried.back.get(share)
         if back:
-            step = Step(carried, back.popleft(), share)
+            step = MarkerStep(carried, back.popleft(), share)
             if share >= 0:
                 self._queued[share].append(step)
             else:
@@ -370,14 +370,14 @@ class Endings:
         found = self._image.partition(*partition)
         return GONE if found is None else found.leader
 
-    def _written(self, step: Step) -> None:
+    def _written(self, step: MarkerStep) -> None:
         """The marker is there, or needed no more."""
         carried = step.carried
         carried.written.append(step.partition)
         if not (carried.rests or carried.over):
             self._untold[carried] = None
 
-    def _rest(self, what: Step | Carried, refusals: int, now_ms: int) -> None:
+    def _rest(self, what: MarkerStep | Carried, refusals: int, now_ms: int) -> None:
         self._number += 1
         rest_ms = min(FIRST_REST_MS << min(refusals - 1, _DOUBLINGS), LONGEST_REST_MS)
         heappush(self._resting, (self._time.of(now_ms) + rest_ms, self._number, what))

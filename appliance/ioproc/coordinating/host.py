@@ -22,15 +22,15 @@ from appliance.base.errors import MalformedRequest, PeerError, StorageFailed
 from appliance.config.broker import BrokerConfig
 from appliance.coordinators.runtime.call import NEVER, Outcome
 from appliance.coordinators.runtime.ending import Ending
-from appliance.coordinators.runtime.kind import Kind, Lent, Place
+from appliance.coordinators.runtime.kind import CoordinatorPartition, Kind, Lent
 from appliance.coordinators.runtime.shard import ACTIVE, LOADING, Shard
 from appliance.ioproc.appending import Appends
-from appliance.ioproc.asker import Asker
+from appliance.ioproc.asker import NetprocPeer
 from appliance.ioproc.coordinating.endings import Endings
-from appliance.ioproc.coordinating.led import Led
-from appliance.ioproc.coordinating.loading import Loaded, Loading, Loads
+from appliance.ioproc.coordinating.led import LedCoordinator
+from appliance.ioproc.coordinating.loading import Loading, LoadResult, Loads
 from appliance.ioproc.coordinating.long_work import LongWork
-from appliance.ioproc.coordinating.requests import Asked, Requests
+from appliance.ioproc.coordinating.requests import PendingRequest, PendingRequests
 from appliance.ioproc.failing import Failures
 from appliance.ioproc.partition import Partition
 from appliance.metadata.image import MetadataImage
@@ -90,11 +90,11 @@ class CoordinatorHost:
         self._events = events
         self._endings = endings
         self._answers = {index: Answers(writer) for index, writer in writers.items()}
-        self._requests = Requests(callers, kind.is_whole)
+        self._requests = PendingRequests(callers, kind.is_whole)
         self._long = LongWork(clock, self._requests, counts, self._put, self._tell_bug)
-        self._led: dict[int, Led] = {}
-        self._touched: dict[Led, None] = {}
-        self._unsent: dict[Led, None] = {}
+        self._led: dict[int, LedCoordinator] = {}
+        self._touched: dict[LedCoordinator, None] = {}
+        self._unsent: dict[LedCoordinator, None] = {}
         self._loading = Loading(clock)
         self.unread = self._loading.queue  # who is not loaded yet
         self._isolated = False
@@ -102,7 +102,7 @@ class CoordinatorHost:
 
     # Requests -------------------------------------------------------------------------------------
 
-    def take(self, asker: Asker, message: Message, now_ms: int) -> None:
+    def take(self, asker: NetprocPeer, message: Message, now_ms: int) -> None:
         """A piece of a request has come; it is decided when that was the last one."""
         try:
             asked = self._requests.take(asker.index, message)
@@ -111,13 +111,13 @@ class CoordinatorHost:
             self.waiting = True
             return
         if asked is not None and asked.body is None:
-            self._decide_on(asker, message.handle, asked, now_ms)
+            self._serve(asker, message.handle, asked, now_ms)
         elif asked is not None:
-            decide = partial(self._decide_on, asker, message.handle)
+            decide = partial(self._serve, asker, message.handle)
             self._long.decide(asked, self._led.get(message.handle), decide)
             self.due_ms = AT_ONCE
 
-    def _decide_on(self, asker: Asker, handle: int, asked: Asked, now_ms: int) -> None:
+    def _serve(self, asker: NetprocPeer, handle: int, asked: PendingRequest, now_ms: int) -> None:
         call, request = asked.call, asked.request
         led = self._led.get(handle)
         if led is None or (self._isolated and self._appends.deserts(led.partition)):
@@ -153,7 +153,7 @@ class CoordinatorHost:
             for token, values in outcome.responses:  # a refusal, which waits for nothing
                 self._send(token, values)
 
-    def _decide(self, led: Led, now_ms: int, decision: Callable[[], Outcome]) -> None:
+    def _decide(self, led: LedCoordinator, now_ms: int, decision: Callable[[], Outcome]) -> None:
         """Runs a decision that a shard makes on its own."""
         try:
             outcome = decision()
@@ -162,7 +162,7 @@ class CoordinatorHost:
         else:
             self._carry_out(led, outcome, now_ms)
 
-    def _bug(self, led: Led) -> None:
+    def _bug(self, led: LedCoordinator) -> None:
         """A decision failed. Half of it may have been applied: what is in the log counts."""
         self._tell_bug(str(led.partition))
         self._restart(led)
@@ -171,7 +171,7 @@ class CoordinatorHost:
         why = traceback.format_exc(limit=-4)
         self._events.event_seldom(ERROR, "bug", partition=where, cause=why)
 
-    def _carry_out(self, led: Led, outcome: Outcome, now_ms: int) -> None:
+    def _carry_out(self, led: LedCoordinator, outcome: Outcome, now_ms: int) -> None:
         led.now_ms = now_ms
         if outcome.producer is not None:
             self._append(led)
@@ -197,10 +197,10 @@ class CoordinatorHost:
         if next_ms < self.due_ms:
             self.due_ms = next_ms
 
-    def _refuse(self, led: Led, asked: Asked, code: int) -> None:
+    def _refuse(self, led: LedCoordinator, asked: PendingRequest, code: int) -> None:
         self._send(asked.call.token, led.shard.refuse(asked.call, asked.request, code))
 
-    def _refuse_unsent(self, led: Led, code: int) -> None:
+    def _refuse_unsent(self, led: LedCoordinator, code: int) -> None:
         """Refuses the requests whose records are not written and never will be."""
         for token in led.take_unsent():
             asked = self._requests.asked.get(token)
@@ -219,7 +219,7 @@ class CoordinatorHost:
             except Exception:
                 self._begin_anew(led)
 
-    def _begin_anew(self, led: Led) -> None:
+    def _begin_anew(self, led: LedCoordinator) -> None:
         """An exception may have lost what was about to be said: who waits asks again, and the shard
         begins from the log."""
         self._tell_bug(str(led.partition))
@@ -228,7 +228,7 @@ class CoordinatorHost:
         if partition.broken is None and partition.progress.leads:
             self.leads(partition)
 
-    def _append(self, led: Led) -> None:
+    def _append(self, led: LedCoordinator) -> None:
         appends = self._appends
         # What completes a transaction is synced with what begins the next: one sync less of five.
         awaited = bool(led.responses or led.openings or led.endings) or not led.shard.ENDS
@@ -266,7 +266,7 @@ class CoordinatorHost:
         self.waiting = bool(self._unsent) or not sent
         return sent
 
-    def _carry_on(self, led: Led) -> None:
+    def _carry_on(self, led: LedCoordinator) -> None:
         """Transactions may go on in the partitions that were added, if they are at home here: other
         homes ask. And they end where they must."""
         shard, endings = led.shard, self._endings
@@ -283,7 +283,7 @@ class CoordinatorHost:
 
     def _marked(
         self,
-        led: Led,
+        led: LedCoordinator,
         shard: Shard[Any],
         ending: Ending,
         where: tuple[tuple[str, int], ...],
@@ -319,7 +319,7 @@ class CoordinatorHost:
                 self._counts.failed(key, code)
             self._put(asked, errors.NONE, body)
 
-    def _put(self, asked: Asked, code: int, body: bytes) -> None:
+    def _put(self, asked: PendingRequest, code: int, body: bytes) -> None:
         self._requests.asked.pop(asked.call.token, None)
         self._answers[asked.peer].put(asked.token, code, body)
         self.waiting = True
@@ -376,7 +376,7 @@ class CoordinatorHost:
             else:
                 self._forget_topic(led, name, topic_id, now_ms)
 
-    def _forget_topic(self, led: Led, name: str, topic_id: bytes, now_ms: int) -> None:
+    def _forget_topic(self, led: LedCoordinator, name: str, topic_id: bytes, now_ms: int) -> None:
         forget = partial(led.shard.on_topic_deleted, name, topic_id, self._time.of(now_ms))
         self._decide(led, now_ms, forget)
 
@@ -393,7 +393,7 @@ class CoordinatorHost:
         if before is not None and before.epoch == partition.leader_epoch:
             return
         self._resign(partition)
-        led = Led(partition, self._shard(partition))
+        led = LedCoordinator(partition, self._shard(partition))
         partition.on_marker = led.end_transaction
         self._led[partition.handle] = led
         self._begin_loading(led)
@@ -422,7 +422,7 @@ class CoordinatorHost:
         self._end(led)
         self._refuse_unsent(led, errors.NOT_COORDINATOR)
 
-    def _end(self, led: Led) -> None:
+    def _end(self, led: LedCoordinator) -> None:
         self._endings.forget(led.shard)
         for token, values in led.shard.resign().responses:
             self._send(token, values)
@@ -460,10 +460,10 @@ class CoordinatorHost:
 
     def _shard(self, partition: Partition) -> Shard[Any]:
         topic = self._image.topics_by_id[partition.topic_id]
-        place = Place(partition.index, len(topic.partitions), partition.leader_epoch)
+        place = CoordinatorPartition(partition.index, len(topic.partitions), partition.leader_epoch)
         return self._kind.shard(place, self._config, self._image, self._lent)
 
-    def _restart(self, led: Led) -> None:
+    def _restart(self, led: LedCoordinator) -> None:
         """Begin again from what is in the log."""
         self._append(led)
         self._loading.stop(led)
@@ -473,7 +473,7 @@ class CoordinatorHost:
             led.begin_again(self._shard(led.partition))
             self._begin_loading(led)
 
-    def _begin_loading(self, led: Led) -> None:
+    def _begin_loading(self, led: LedCoordinator) -> None:
         partition = led.partition
         if partition.high_watermark < partition.log.end_offset and not partition.log.held:
             self._appends.hasten(partition)
@@ -481,7 +481,7 @@ class CoordinatorHost:
         self._loading.begin(led, Loads(led, skipped, self._events))
         self.due_ms = AT_ONCE
 
-    def _loaded(self, loaded: Loaded, now_ms: int) -> None:
+    def _loaded(self, loaded: LoadResult, now_ms: int) -> None:
         led, failure = loaded
         units = f"{self._kind.TOPIC.unit}s"
         if isinstance(failure, StorageFailed):

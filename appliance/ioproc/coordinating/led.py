@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from appliance.base import errors
 from appliance.coordinators.runtime.call import Call, Producer
-from appliance.coordinators.runtime.ending import Ending, Opening
+from appliance.coordinators.runtime.ending import Ending, PartitionsAdded
 from appliance.coordinators.runtime.shard import ACTIVE, Shard
 from appliance.ioproc.partition import Partition
 from appliance.ring.messages import NO_GUARD, TRUSTED_GUARD
@@ -23,8 +23,8 @@ _NO_SEQUENCE: Final = -1
 _RECORD_OVERHEAD: Final = 32  # bytes of a record beside key and value, at most
 
 
-class Led:
-    """epoch: the leader epoch that all of this belongs to; another epoch has another `Led`.
+class LedCoordinator:
+    """epoch: the leader epoch of all of this; another epoch has another `LedCoordinator`.
 
     now_ms, records, responses, openings, endings: of this turn. producer: of the transaction that
     these records belong to. unawaited: nobody waits for the newest records in the log. waiting:
@@ -60,10 +60,10 @@ class Led:
         self.producer: Producer = NOBODY
         self.unawaited = False
         self.responses: Responses = []
-        self.openings: list[Opening] = []
+        self.openings: list[PartitionsAdded] = []
         self.endings: list[Ending] = []
         self.waiting: deque[tuple[int, Responses]] = deque()
-        self.decided: deque[tuple[int, list[Opening], list[Ending]]] = deque()
+        self.decided: deque[tuple[int, list[PartitionsAdded], list[Ending]]] = deque()
         self.loading: Iterator[bool] | None = None
         self.lost = False
         self.deleted: list[tuple[str, bytes]] = []
@@ -112,7 +112,7 @@ class Led:
             self.decided.append((self.partition.log.end_offset, self.openings, self.endings))
             self.openings, self.endings = [], []
 
-    def due_decisions(self) -> Iterator[tuple[list[Opening], list[Ending]]]:
+    def due_decisions(self) -> Iterator[tuple[list[PartitionsAdded], list[Ending]]]:
         """The openings and endings that are committed."""
         high_watermark = self.partition.high_watermark
         decided = self.decided

@@ -15,7 +15,7 @@ from appliance.base.clock import Clock
 from appliance.base.disk import File
 from appliance.base.errors import PeerError, StorageFailed
 from appliance.coordinators.runtime.shard import NO_PRODUCER
-from appliance.ioproc.coordinating.led import Led
+from appliance.ioproc.coordinating.led import LedCoordinator
 from appliance.ioproc.partition import Partition
 from appliance.logstore.files import LOG, stem
 from appliance.shell.log import ERROR
@@ -94,10 +94,10 @@ def _batches(file: File, position: int, length: int, replayed: Replayed) -> Iter
     assert at, "the first batch of a range is whole"
 
 
-class Loaded(NamedTuple):
+class LoadResult(NamedTuple):
     """The end of a loading: success, or the failure."""
 
-    led: Led
+    led: LedCoordinator
     failure: Exception | None
 
     def why(self) -> str:
@@ -114,28 +114,28 @@ class Loading:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self.pause_ms = 0
-        self.queue: deque[Led] = deque()
+        self.queue: deque[LedCoordinator] = deque()
         self._waits = False  # the one that was read last, for its followers
         self._rest_ms = 0
 
-    def begin(self, led: Led, replayed: Replayed) -> None:
+    def begin(self, led: LedCoordinator, replayed: Replayed) -> None:
         """Read it when those before it are read."""
         led.loading = load(led.partition, replayed)
         self.queue.append(led)
 
-    def stop(self, led: Led) -> None:
+    def stop(self, led: LedCoordinator) -> None:
         """Read it no more."""
         if led.loading is not None:
             led.loading = None
             self.queue.remove(led)
 
-    def hurry(self, led: Led) -> None:
+    def hurry(self, led: LedCoordinator) -> None:
         """Somebody waits for it: it is read first."""
         if self.queue[0] is not led:
             self.queue.remove(led)
             self.queue.appendleft(led)
 
-    def go_on(self, slice_ns: int) -> list[Loaded]:
+    def go_on(self, slice_ns: int) -> list[LoadResult]:
         """Read for so long; those that ended."""
         clock, ended, queue = self._clock, [], self.queue
         until_ns = clock.monotonic_ns() + slice_ns
@@ -146,7 +146,7 @@ class Loading:
             except Exception as bug:  # it is not served here, and told by whoever asked for it
                 led = queue.popleft()
                 led.loading = None
-                loaded = Loaded(led, bug)
+                loaded = LoadResult(led, bug)
             if loaded is not None:
                 ended.append(loaded)
             elif self._waits:
@@ -162,7 +162,7 @@ class Loading:
             self._rest_ms = 0
         return ended
 
-    def read(self, led: Led, until_ns: int) -> Loaded | None:
+    def read(self, led: LedCoordinator, until_ns: int) -> LoadResult | None:
         """Read one of them until then, a batch at least; None: there is more."""
         assert led.loading is not None
         failure: Exception | None = None
@@ -177,13 +177,13 @@ class Loading:
         except (StorageFailed, PeerError) as why:
             failure = why
         self.stop(led)
-        return Loaded(led, failure)
+        return LoadResult(led, failure)
 
 
 class Loads:
     """A shard that is loaded; what is no record is skipped and said in the log of events."""
 
-    def __init__(self, led: Led, skipped: str, events: EventLog) -> None:
+    def __init__(self, led: LedCoordinator, skipped: str, events: EventLog) -> None:
         self._shard = led.shard
         self._where = str(led.partition)
         self._skipped = skipped

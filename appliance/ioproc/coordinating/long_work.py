@@ -13,8 +13,8 @@ from typing import Any, Final
 from appliance.base import errors
 from appliance.base.clock import Clock
 from appliance.base.errors import MalformedRequest
-from appliance.ioproc.coordinating.led import Led
-from appliance.ioproc.coordinating.requests import Asked, Requests
+from appliance.ioproc.coordinating.led import LedCoordinator
+from appliance.ioproc.coordinating.requests import PendingRequest, PendingRequests
 from appliance.ring.counters import ErrorCounts
 from appliance.wire import error_codes
 from appliance.wire.messages import decode_in_slices
@@ -34,9 +34,9 @@ class LongWork:
     def __init__(
         self,
         clock: Clock,
-        requests: Requests,
+        requests: PendingRequests,
         counts: ErrorCounts,
-        put: Callable[[Asked, int, bytes], None],
+        put: Callable[[PendingRequest, int, bytes], None],
         tell_bug: Callable[[str], None],
     ) -> None:
         self._clock = clock
@@ -44,13 +44,23 @@ class LongWork:
         self._counts = counts
         self._put = put
         self._tell_bug = tell_bug
-        self.queue: deque[tuple[Asked, Steps]] = deque()
+        self.queue: deque[tuple[PendingRequest, Steps]] = deque()
 
-    def decide(self, asked: Asked, led: Led | None, decide: Callable[[Asked, int], None]) -> None:
+    def decide(
+        self,
+        asked: PendingRequest,
+        led: LedCoordinator | None,
+        decide: Callable[[PendingRequest, int], None],
+    ) -> None:
         """Decode this request and prepare its decision over the next turns, and then decide it."""
         self.queue.append((asked, self._decide(asked, led, decide)))
 
-    def _decide(self, asked: Asked, led: Led | None, decide: Callable[[Asked, int], None]) -> Steps:
+    def _decide(
+        self,
+        asked: PendingRequest,
+        led: LedCoordinator | None,
+        decide: Callable[[PendingRequest, int], None],
+    ) -> Steps:
         call = asked.call
         assert asked.body is not None, "a short one is decided at once"
         try:
@@ -66,11 +76,11 @@ class LongWork:
             self._requests.asked[call.token] = asked
             decide(asked, self._clock.wall_ms())
 
-    def answer(self, asked: Asked, values: Mapping[str, Any]) -> None:
+    def answer(self, asked: PendingRequest, values: Mapping[str, Any]) -> None:
         """Encode an answer over the next turns, and then send it."""
         self.queue.append((asked, self._answer(asked, values)))
 
-    def _answer(self, asked: Asked, values: Mapping[str, Any]) -> Steps:
+    def _answer(self, asked: PendingRequest, values: Mapping[str, Any]) -> Steps:
         key, version = asked.call.api_key, asked.call.version
         for code in (yield from error_codes.told_in_slices(key, version, values)):
             self._counts.failed(key, code)

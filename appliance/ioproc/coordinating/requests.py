@@ -17,7 +17,7 @@ from appliance.wire.messages import decode_request
 _PEER_BITS = 64
 
 
-class Asked(NamedTuple):
+class PendingRequest(NamedTuple):
     """A request that is not answered yet. token: of the netproc; call.token is ours. guard: what
     it was given for its transaction. body: of a long request, None
     of a short one, which is decoded at once."""
@@ -30,18 +30,18 @@ class Asked(NamedTuple):
     body: bytes | None = None
 
 
-class Requests:
+class PendingRequests:
     """asked: by our own token. callers: what those who ask may do. is_whole: of the kind."""
 
     def __init__(self, callers: Callers, is_whole: Callable[[int], bool]) -> None:
         self._callers = callers
         self._is_whole = is_whole
         self._known = callers.known
-        self.asked: dict[int, Asked] = {}
+        self.asked: dict[int, PendingRequest] = {}
         self._parts: dict[int, tuple[int, list[bytes]]] = {}  # → length of the caller, pieces
         self._last: tuple[int, bytes, Any] = (-1, b"", None)  # (key and version, body, request)
 
-    def take(self, peer: int, message: Message) -> Asked | None:
+    def take(self, peer: int, message: Message) -> PendingRequest | None:
         """The request, when this was its last piece; a long one is not decoded yet. Raises
         MalformedRequest."""
         key = peer << _PEER_BITS | message.token
@@ -61,10 +61,10 @@ class Requests:
             standing = message.flags - 1 or UNVERIFIED
         call = Call(api_key, version, key, rights, standing)
         if len(data) >= LONG and self._is_whole(api_key):
-            asked = Asked(peer, message.token, call, None, guard, data[named:])
+            asked = PendingRequest(peer, message.token, call, None, guard, data[named:])
         else:
             request = self._decode(message.b, data[named:])
-            asked = Asked(peer, message.token, call, request, guard)
+            asked = PendingRequest(peer, message.token, call, request, guard)
         self.asked[key] = asked
         return asked
 

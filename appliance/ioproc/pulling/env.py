@@ -12,16 +12,16 @@ from appliance.config import between_nodes
 from appliance.config.broker import BrokerConfig
 from appliance.ioproc.core import Core
 from appliance.ioproc.partition import Partition
-from appliance.ioproc.pulling.parting import Cut
+from appliance.ioproc.pulling.parting import DivergencePoint
 from appliance.ioproc.pulling.taking import LogStart, Taking
 from appliance.metadata.endpoints import inter_broker
 from appliance.metadata.image import MetadataImage
 from appliance.peers.between import carry_to_brokers
 from appliance.peers.link import Link, Watcher
 from appliance.replication.catch_up_throttle import Writing
-from appliance.replication.throttle import Throttle
+from appliance.replication.throttle import ReplicationThrottle
 from appliance.shell.log import WARNING, Log
-from appliance.wire.fetch_follower import Limits
+from appliance.wire.fetch_follower import FollowerFetchLimits
 
 _EXPECTED: Final = frozenset(
     (
@@ -46,7 +46,7 @@ class Env:
         image: Callable[[], MetadataImage],
         core: Core,
         checkpoint: LogStart,
-        throttle: Throttle,
+        throttle: ReplicationThrottle,
         watcher: Watcher,
         clock: Clock,
         events: Log,
@@ -54,7 +54,7 @@ class Env:
         """checkpoint: makes a log start durable. throttle: of what is fetched. watcher: the
         loop."""
         self.node_id = config.int("node.id")
-        self.limits = Limits(
+        self.limits = FollowerFetchLimits(
             config.int("replica.fetch.wait.max.ms"),
             config.int("replica.fetch.min.bytes"),
             config.int("replica.fetch.response.max.bytes"),
@@ -64,7 +64,7 @@ class Env:
         self.timeout_ms = config.int("replica.socket.timeout.ms")
         self.taking = Taking(core, checkpoint)
         self.throttle = throttle
-        self.parted: dict[Partition, Cut] = {}
+        self.parted: dict[Partition, DivergencePoint] = {}
         self.until_ns = 0
         self.writing = Writing()
         self._way = between_nodes.to_brokers(config)

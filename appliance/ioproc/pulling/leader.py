@@ -17,7 +17,7 @@ from appliance.base.errors import MalformedRequest, PeerError
 from appliance.ioproc.partition import Partition
 from appliance.ioproc.pulling.env import Env
 from appliance.ioproc.pulling.manners import Manner, Went
-from appliance.ioproc.pulling.parting import Cut
+from appliance.ioproc.pulling.parting import DivergencePoint
 from appliance.peers.conversation import Undecoded
 from appliance.peers.link import Link
 from appliance.replication.follower import (
@@ -28,13 +28,13 @@ from appliance.replication.follower import (
     SOON_MS,
     TAKE,
     Fetcher,
+    FetchResult,
+    FollowerFetch,
     Key,
     Position,
-    Question,
-    Told,
 )
 from appliance.wire import fetch_follower
-from appliance.wire.fetch_follower import Limits, PartitionAnswer
+from appliance.wire.fetch_follower import FollowerFetchLimits, FollowerPartitionAnswer
 
 PATIENCE_MS: Final = 50
 """So long the others wait for the slowest sync before they are asked for without it."""
@@ -70,8 +70,10 @@ class Leader:
         self._asked_ms = 0
         self._waits = False  # whether the leader may wait long for records
         self._hurried = False
-        self._answers: Iterator[PartitionAnswer] | None = None  # of what came, not taken yet
-        self._answer: PartitionAnswer | None = None
+        self._answers: Iterator[FollowerPartitionAnswer] | None = (
+            None  # of what came, not taken yet
+        )
+        self._answer: FollowerPartitionAnswer | None = None
         self._at = 0  # how many bytes of its records are taken
         self._begun = 0  # where the log ended before them
         self._begins: dict[Key, Partition] = {}  # where does the leader's log start?
@@ -304,7 +306,7 @@ class Leader:
             if monotonic_ns() >= self._env.until_ns:
                 return False
 
-    def _take_piece_of(self, answer: PartitionAnswer, now_ns: int, wall_ms: int) -> bool:
+    def _take_piece_of(self, answer: FollowerPartitionAnswer, now_ns: int, wall_ms: int) -> bool:
         """`_take_piece`; an exception in it costs the partition, whose log may be half changed."""
         try:
             return self._take_piece(answer, now_ns, wall_ms)
@@ -315,10 +317,10 @@ class Leader:
             self._env.confine_bug("records of a leader", partition, bug)
             return True
 
-    def _take_piece(self, answer: PartitionAnswer, now_ns: int, wall_ms: int) -> bool:
+    def _take_piece(self, answer: FollowerPartitionAnswer, now_ns: int, wall_ms: int) -> bool:
         """Appends a piece of an answer; True if that was all of this partition's."""
         key = answer.topic_id, answer.partition
-        told = Told(key, answer.error, answer.diverging)
+        told = FetchResult(key, answer.error, answer.diverging)
         what = self._fetcher.outcome(told, now_ns // 1_000_000)
         partition = self.partitions.get(key)
         if partition is None or not what:
@@ -327,7 +329,7 @@ class Leader:
             return self._take_records(key, partition, answer, now_ns, wall_ms)
         if what == PART:
             assert answer.diverging is not None
-            self._part(key, partition, Cut(partition.leader_epoch, answer.diverging))
+            self._part(key, partition, DivergencePoint(partition.leader_epoch, answer.diverging))
         elif what == BEGIN:
             self._begins[key] = partition
         else:
@@ -337,7 +339,12 @@ class Leader:
         return True
 
     def _take_records(
-        self, key: Key, partition: Partition, answer: PartitionAnswer, now_ns: int, wall_ms: int
+        self,
+        key: Key,
+        partition: Partition,
+        answer: FollowerPartitionAnswer,
+        now_ns: int,
+        wall_ms: int,
     ) -> bool:
         rest = answer.records[self._at :]
         if not self._at:
@@ -378,7 +385,7 @@ class Leader:
 
     # Outside of the leader's log, or beside it ----------------------------------------------------
 
-    def _part(self, key: Key, partition: Partition, cut: Cut) -> None:
+    def _part(self, key: Key, partition: Partition, cut: DivergencePoint) -> None:
         self._env.parted[partition] = cut
         self.settle(key, partition)
 
@@ -392,7 +399,7 @@ class Leader:
         for key, partition in asked.items():
             start = found.get((partition.topic, partition.index), -1)
             if start >= 0:
-                self._part(key, partition, Cut(partition.leader_epoch, None, start))
+                self._part(key, partition, DivergencePoint(partition.leader_epoch, None, start))
             else:
                 self.settle(key, partition)
                 self._fetcher.refused(key, now_ms)
@@ -403,7 +410,9 @@ def _position(partition: Partition) -> Position:
     return Position(partition.leader_epoch, log.end_offset, log.latest_epoch, log.log_start_offset)
 
 
-def _encode(limits: Limits, replica: tuple[int, int], question: Question, version: int) -> bytes:
+def _encode(
+    limits: FollowerFetchLimits, replica: tuple[int, int], question: FollowerFetch, version: int
+) -> bytes:
     asked = [(key, *position) for key, position in question.partitions]
     session = question.session_id, question.session_epoch
     if question.wait_ms < limits.wait_ms:

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, Protocol
 from appliance.ioproc.pulling.env import Env
 from appliance.replication.catch_up_throttle import Pace
 from appliance.replication.follower import Key
-from appliance.wire.fetch_follower import Limits
+from appliance.wire.fetch_follower import FollowerFetchLimits
 
 FAR: Final = 4
 """Who lacks more than so many times what an answer brought is far behind."""
@@ -43,7 +43,7 @@ class Manner(Protocol):
         """The number of partitions that an answer may be due for at a time."""
         ...
 
-    def asks(self, now_ns: int) -> Limits:
+    def asks(self, now_ns: int) -> FollowerFetchLimits:
         """A question goes now: what it says of the size of its answer."""
         ...
 
@@ -71,7 +71,7 @@ class Level:
         self._env = env
         self._level: set[Key] = set()  # who had all that was visible
 
-    def asks(self, _: int) -> Limits:
+    def asks(self, _: int) -> FollowerFetchLimits:
         return self._env.limits
 
     def rest_ms(self, _: int) -> int:
@@ -89,7 +89,7 @@ class Level:
         self._level.discard(key)
 
 
-class Behind:
+class CatchUpLane:
     """A few at a time, so that a small answer asks for few, and the first ones are level soon."""
 
     patient = True  # there is an answer to each question
@@ -109,7 +109,7 @@ class Behind:
             return _ALL
         return max(1, limits.max_bytes // max(1, limits.partition_bytes))
 
-    def asks(self, now_ns: int) -> Limits:
+    def asks(self, now_ns: int) -> FollowerFetchLimits:
         self._pace.asked(now_ns)
         limits = self._env.limits
         most = self._pace.limit(writing=self._env.writing.goes_on(now_ns))

@@ -18,7 +18,7 @@ from appliance.replication.follower import NEVER, SOON_MS, parts_at
 from appliance.shell.log import NOTICE, WARNING
 
 
-class Cut(NamedTuple):
+class DivergencePoint(NamedTuple):
     """leader_epoch: the one in which the leader said so. diverging: its largest epoch up to ours,
     and where that ends there. start: where its log starts, when ours lies outside of it."""
 
@@ -27,7 +27,7 @@ class Cut(NamedTuple):
     start: int = -1
 
 
-class Cleaner(Protocol):
+class CleaningControl(Protocol):
     """`cleaning.Cleaning`, which nobody waits for long."""
 
     def cancel(self, partition: Partition) -> None: ...
@@ -35,7 +35,7 @@ class Cleaner(Protocol):
     def lower(self, partition: Partition, end: int) -> None: ...
 
 
-class Parting:
+class DivergenceTruncation:
     """parted: whose logs are to go back, each until it has."""
 
     def __init__(
@@ -43,8 +43,8 @@ class Parting:
         ground: Ground,
         housekeeping: Housekeeping,
         moves: Moves,
-        cleaner: Cleaner,
-        parted: dict[Partition, Cut],
+        cleaner: CleaningControl,
+        parted: dict[Partition, DivergencePoint],
     ) -> None:
         self._disk, self._dirs, self._core, self._events = ground
         self._housekeeping = housekeeping
@@ -74,7 +74,7 @@ class Parting:
                 self._core.tell()
         return due
 
-    def _is_over(self, partition: Partition, cut: Cut) -> bool:
+    def _is_over(self, partition: Partition, cut: DivergencePoint) -> bool:
         """True if another epoch has begun, or the partition is no longer served here."""
         return (
             partition.leads
@@ -94,7 +94,9 @@ class Parting:
         self._moves.begin_again(partition, now_ms)
         return True
 
-    def _go_back(self, partition: Partition, cut: Cut, now_ns: int, now_ms: int) -> None:
+    def _go_back(
+        self, partition: Partition, cut: DivergencePoint, now_ns: int, now_ms: int
+    ) -> None:
         log = partition.log
         had, visible = log.end_offset, partition.high_watermark
         try:

@@ -1,7 +1,7 @@
 """Which partitions this I/O process fetches from which leader, and the turn in which it does.
 
-`Leaders` is told by the core what becomes of partitions, on whatever thread opens them, and only
-notes it; `Pulling` does the work of a turn. Invariant: a partition is fetched from the leader of
+`LeaderChanges` notes which partitions change, on whatever thread opens them, and `Pulling` does
+the work of a turn. Invariant: a partition is fetched from the leader of
 its newest epoch alone, in one of two conversations, and from nobody while it leads, has failed, or
 nobody leads it. Nothing is done while there are no followers here.
 """
@@ -13,15 +13,15 @@ from typing import Final
 from appliance.ioproc.partition import Partition
 from appliance.ioproc.pulling.env import Env
 from appliance.ioproc.pulling.leader import AFTER_BUG_MS, Leader
-from appliance.ioproc.pulling.manners import Behind, Level
-from appliance.ioproc.pulling.parting import Parting
+from appliance.ioproc.pulling.manners import CatchUpLane, Level
+from appliance.ioproc.pulling.parting import DivergenceTruncation
 from appliance.replication.follower import NEVER
 
 TAKE_NS: Final = 500_000
 """For what came in one turn, beside a piece of each leader's: what is led here does not wait."""
 
 
-class Leaders:
+class LeaderChanges:
     """An observer of partitions (`observing.py`). changed: the partitions whose leader may be
     another since the last turn."""
 
@@ -57,9 +57,9 @@ class Pulling:
 
     def __init__(
         self,
-        told: Leaders,
+        told: LeaderChanges,
         env: Env,
-        parting: Parting,
+        parting: DivergenceTruncation,
         serves: Callable[[Partition], bool],
         appended: Callable[[], int],
     ) -> None:
@@ -118,7 +118,9 @@ class Pulling:
     def _behind(self, node: int) -> Leader:
         leader = self.behind.get(node)
         if leader is None:
-            leader = self.behind[node] = Leader(node, self._env, Behind(self._env, self.behind))
+            leader = self.behind[node] = Leader(
+                node, self._env, CatchUpLane(self._env, self.behind)
+            )
         return leader
 
     def _move(self, leader: Leader, to: Leader) -> int:

@@ -13,7 +13,7 @@ from appliance.base.errors import DiskFull, PeerError, StorageFailed
 from appliance.ioproc.core import Core
 from appliance.ioproc.partition import Partition
 from appliance.wire.batch_header import read_header
-from appliance.wire.fetch_follower import PartitionAnswer
+from appliance.wire.fetch_follower import FollowerPartitionAnswer
 
 PIECE: Final = 64 << 10
 """Bytes that are taken at a time, or one batch: the smallest batches take a millisecond or two."""
@@ -60,7 +60,7 @@ class Taking:
             served.stirred = True
         return taken
 
-    def ends(self, partition: Partition, answer: PartitionAnswer) -> None:
+    def ends(self, partition: Partition, answer: FollowerPartitionAnswer) -> None:
         """Applies the leader's offsets, once its records are appended."""
         progress = partition.progress
         self._served.rows.leads_to(partition, answer.high_watermark)

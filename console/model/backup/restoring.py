@@ -32,7 +32,7 @@ from appliance.metadata.checkpoint import SnapshotId
 from appliance.metadata.follower import LOG_FOLDER
 from appliance.metadata.identity import META_PROPERTIES
 from appliance.metadata.image import MetadataImage
-from appliance.quorum.messages import Known
+from appliance.quorum.messages import QuorumState
 from appliance.wire import kraft_records, markers
 from appliance.wire.batch_header import CONTROL_BIT, HEADER, LENGTH_PREFIX
 from appliance.wire.markers import Marker
@@ -205,7 +205,7 @@ class _Restoring:
         if alone.others(image, me):
             quorum = alone.left_alone(image, quorum, me)
             self._made.alone = True
-            known = Known(epoch)
+            known = QuorumState(epoch)
             voted = quorum.kraft_version > 0
             quorum_state.write(self._disk, folder, known, dynamic=voted, voters=[me])
         snapshot = SnapshotId(end, epoch)

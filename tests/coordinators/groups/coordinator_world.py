@@ -4,7 +4,7 @@ from itertools import count
 from types import SimpleNamespace
 
 from appliance.coordinators.groups.classic_state import EMPTY, STABLE
-from appliance.coordinators.groups.settings import Settings
+from appliance.coordinators.groups.settings import GroupSettings
 from appliance.coordinators.groups.shard import GroupShard
 from appliance.coordinators.runtime.call import Call
 from appliance.coordinators.runtime.shard import ACTIVE
@@ -55,7 +55,7 @@ class World:
 
     def __init__(self, image: MetadataImage | None = None, **settings: int) -> None:
         self.image = image_of(t=4, u=4) if image is None else image
-        self.settings = Settings(**{"partitions": 1, **settings})
+        self.settings = GroupSettings(**{"partitions": 1, **settings})
         self.now = START_MS
         self.log: list[tuple[bytes, bytes | None]] = []
         self.turns = 0

@@ -346,8 +346,8 @@ def test_a_shard_refuses_what_is_not_its_own() -> None:
 # FindCoordinator ----------------------------------------------------------------------------------
 
 
-def here(node_id: int) -> find.Node:
-    return find.Node(node_id, "here", 9092)
+def here(node_id: int) -> find.CoordinatorNode:
+    return find.CoordinatorNode(node_id, "here", 9092)
 
 
 @pytest.mark.parametrize("version", range(7))

@@ -12,7 +12,7 @@ from appliance.base.errors import CORRUPT_MESSAGE, PeerError
 from appliance.config.broker import BrokerConfig
 from appliance.coordinators.kinds import BY_KEY_TYPE, KINDS
 from appliance.coordinators.runtime.call import NEVER, Call
-from appliance.coordinators.runtime.kind import Lent, Place, partition_of
+from appliance.coordinators.runtime.kind import CoordinatorPartition, Lent, partition_of
 from appliance.coordinators.runtime.shard import ACTIVE, LOADING, RESIGNED
 from appliance.coordinators.runtime.turn import Timed, Timers
 from appliance.metadata.image import MetadataImage
@@ -36,7 +36,7 @@ def request(name="a", committed=True):
 
 def shard(partition=0, partitions=1):
     return TallyKind().shard(
-        Place(partition, partitions, 0), BrokerConfig.of({}), MetadataImage(), LENT
+        CoordinatorPartition(partition, partitions, 0), BrokerConfig.of({}), MetadataImage(), LENT
     )
 
 
@@ -174,5 +174,5 @@ def test_every_kind_is_declared_once():
     topics = [kind.TOPIC.name for kind in KINDS]
     assert len(dict.fromkeys(topics)) == len(topics) == len(BY_KEY_TYPE)
     for kind in KINDS:
-        made = kind.shard(Place(0, 1, 0), BrokerConfig.of({}), MetadataImage(), LENT)
+        made = kind.shard(CoordinatorPartition(0, 1, 0), BrokerConfig.of({}), MetadataImage(), LENT)
         assert kind.APIS == made.HANDLERS.keys() == made.REFUSALS.keys()

@@ -82,7 +82,7 @@ def break_partition(monkeypatch):
 
 def break_deadlines(monkeypatch):
     """An open transaction may take for ever."""
-    monkeypatch.setattr(state.Known, "deadline_ms", lambda *_: state.NEVER)
+    monkeypatch.setattr(state.TransactionalId, "deadline_ms", lambda *_: state.NEVER)
 
 
 def break_pending(monkeypatch):

@@ -19,7 +19,7 @@ from transaction_world import (
 from appliance.base import errors
 from appliance.base.errors import CORRUPT_MESSAGE, PeerError
 from appliance.coordinators.runtime.call import Call
-from appliance.coordinators.runtime.ending import Opening
+from appliance.coordinators.runtime.ending import PartitionsAdded
 from appliance.coordinators.runtime.kind import partition_of
 from appliance.coordinators.transactions import states
 from appliance.coordinators.transactions.records import TransactionLogKey
@@ -473,7 +473,7 @@ def test_what_is_added_is_opened_once_for_the_epoch_that_adds_it(world):
     world.add(producer, 2, 0)
     world.add(producer, 0)
     world.add(producer, 0, 1, verify=True, version=5)
-    assert world.openings == [Opening(*producer, frozenset((("t", 0), ("t", 2))))]
+    assert world.openings == [PartitionsAdded(*producer, frozenset((("t", 0), ("t", 2))))]
 
 
 # Records and moves --------------------------------------------------------------------------------

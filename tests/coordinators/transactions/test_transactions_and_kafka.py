@@ -8,7 +8,7 @@ from transaction_world import World
 
 from appliance.base.os_disk import OsDisk
 from appliance.config.log_config import LogConfig
-from appliance.logstore.log import Log
+from appliance.logstore.log import PartitionLog
 from appliance.wire import own_batch
 from appliance.wire.batch_header import read_header
 from benchmarks import kafka
@@ -29,7 +29,7 @@ def test_dump_log_reads_every_state(tmp_path):
     world.mark()
     world.tick(world.settings.expiration_ms)
     folder = tmp_path / "__transaction_state-0"
-    log = Log.create(OsDisk(), str(folder), bytes(16), LogConfig(compact=True), now_ms=0)
+    log = PartitionLog.create(OsDisk(), str(folder), bytes(16), LogConfig(compact=True), now_ms=0)
     for record in world.log:
         batch = own_batch.build([record], 1000)
         log.stage(memoryview(batch), read_header(batch), 0, 0)

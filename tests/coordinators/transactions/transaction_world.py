@@ -6,7 +6,7 @@ from itertools import count
 from appliance.base import errors
 from appliance.coordinators.runtime.call import Call
 from appliance.coordinators.runtime.shard import ACTIVE
-from appliance.coordinators.transactions.settings import Settings
+from appliance.coordinators.transactions.settings import TransactionSettings
 from appliance.coordinators.transactions.shard import TransactionShard
 from appliance.coordinators.transactions.state import move
 from appliance.coordinators.transactions.states import NAMES, PREPARED
@@ -69,7 +69,7 @@ class World:
 
     def __init__(self, version: int = 2, **settings: int) -> None:
         self.image = image_at(version)
-        self.settings = Settings(**{"partitions": 1, **settings})
+        self.settings = TransactionSettings(**{"partitions": 1, **settings})
         self.now = START_MS
         self.log: list[tuple[bytes, bytes | None]] = []
         self.tokens = count(1)

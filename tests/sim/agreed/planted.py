@@ -5,7 +5,7 @@ from unittest.mock import patch
 from sim.agreed.voter import Voter
 
 from appliance.control.metadata_quorum import MetadataQuorum
-from appliance.control.snapshots import Snapshots
+from appliance.control.snapshots import SnapshotSchedule
 from appliance.quorum.replica import Replica
 from appliance.quorum.role import Role
 
@@ -31,7 +31,7 @@ class Forgets(Voter):
             super().received(end, message)
 
 
-class KeepsNothing(Snapshots):
+class KeepsNothing(SnapshotSchedule):
     """Of the log, whatever the snapshots have."""
 
     __slots__ = ()

@@ -10,10 +10,10 @@ from appliance.base.errors import NETWORK_EXCEPTION, NONE, REQUEST_TIMED_OUT, Pe
 from appliance.config.broker import BrokerConfig
 from appliance.control import first_voters, metadata_quorum, repair
 from appliance.control.metadata_log import open_log
-from appliance.control.metadata_quorum import Vote, open_quorum
+from appliance.control.metadata_quorum import VotingSetup, open_quorum
 from appliance.control.quorum_driver import QuorumDriver
 from appliance.control.quorum_snapshots import BeginAgain
-from appliance.control.snapshots import Limits
+from appliance.control.snapshots import SnapshotLimits
 from appliance.controller.registration import bootstrap_records
 from appliance.metadata.follower import Follower
 from appliance.metadata.identity import Identity
@@ -32,8 +32,8 @@ from tests.callers import rights
 DATA = "/data"
 FETCH, BEGIN, END = 1, 53, 54
 LEVEL = 30
-LIMITS = Limits(snapshot_bytes=1 << 30, snapshot_ms=0, segment_bytes=4000)
-SHORT = Limits(snapshot_bytes=1200, snapshot_ms=0, segment_bytes=600)
+LIMITS = SnapshotLimits(snapshot_bytes=1 << 30, snapshot_ms=0, segment_bytes=4000)
+SHORT = SnapshotLimits(snapshot_bytes=1200, snapshot_ms=0, segment_bytes=600)
 """Of logs that go back so little that who was away needs a snapshot."""
 TIMES = Times(election_timeout=100, fetch_timeout=200, election_backoff=100, lost=10)
 SETTINGS = {
@@ -144,7 +144,9 @@ class Voter(Node):
         self.loaded_leading = False
         self.published = 0  # in memory that outlives a process, not a machine
         self.static = tuple(
-            electing.Voter(one, endpoints=(electing.Endpoint("CONTROLLER", f"n{one}", one + 1),))
+            electing.Voter(
+                one, endpoints=(electing.ControllerEndpoint("CONTROLLER", f"n{one}", one + 1),)
+            )
             for one in voters
         )
         listed = ",".join(f"{one}@n{one}:{one + 1}" for one in voters)
@@ -156,7 +158,7 @@ class Voter(Node):
             }
             self.static = ()
         self.config = BrokerConfig.of({**SETTINGS, "node.id": str(number), **found})
-        self.own = (electing.Endpoint("CONTROLLER", f"n{number}", number + 1),)
+        self.own = (electing.ControllerEndpoint("CONTROLLER", f"n{number}", number + 1),)
 
     @property
     def held(self):
@@ -176,7 +178,7 @@ class Voter(Node):
         self.compared = self.log.start_offset
         table = PartitionTable(memoryview(bytearray(PartitionTable.bytes_needed(4))), 4)
         follower = Follower(self.disk, DATA, table)
-        vote = Vote(
+        vote = VotingSetup(
             self.static, self.published, self.chance, self.now_ms, TIMES, self.directory,
             self.seeds(),
         )  # fmt: skip

@@ -31,7 +31,7 @@ from appliance.ioproc.replicas import Replicas
 from appliance.metadata.changes import PartitionAdded, PartitionChanged
 from appliance.metadata.image import MetadataImage
 from appliance.replication.role import role_of
-from appliance.replication.throttle import Throttle
+from appliance.replication.throttle import ReplicationThrottle
 
 BEAT_MS = 12
 AGAIN_MS = 4
@@ -129,7 +129,7 @@ class Broker(Node):
         self.incarnation = bytes([self.number]) + next(self.incarnations).to_bytes(15, "big")
         self.image = MetadataImage()
         self.image.applied_offset = -1
-        self.led = Replicas(Served(self), Elsewhere(self), Throttle())
+        self.led = Replicas(Served(self), Elsewhere(self), ReplicationThrottle())
         self.replicas = {key: self.replica(self, key, log) for key, log in self.logs.items()}
         self.apply(self.has)
         self.beat()

@@ -1,5 +1,5 @@
-"""A log without files: what a replica knows of `Log`, at a hundredth of its price. `replicated` has
-the same story over the real one."""
+"""A log without files: what a replica knows of `PartitionLog`, at a hundredth of its price.
+`replicated` has the same story over the real one."""
 
 from sim.replicas.talk import Entries
 

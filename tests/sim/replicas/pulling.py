@@ -3,7 +3,7 @@ it, over a connection of the simulated world."""
 
 from sim.replicas.talk import Earliest, Fetch
 
-from appliance.replication.follower import BEGIN, NEVER, PART, TAKE, Fetcher, Told, parts_at
+from appliance.replication.follower import BEGIN, NEVER, PART, TAKE, Fetcher, FetchResult, parts_at
 
 TIMEOUT_MS = 40
 PATIENCE_MS = 8
@@ -119,7 +119,7 @@ class Pulling:
             return
         fetcher.answered(message.error, message.session_id, now_ms)
         for part in message.parts:
-            what = fetcher.outcome(Told(part.key, part.error, part.diverging), now_ms)
+            what = fetcher.outcome(FetchResult(part.key, part.error, part.diverging), now_ms)
             if what:
                 self.follow_up(what, part)
         fetcher.taken()

@@ -1,6 +1,6 @@
-"""A replica: today's `Log` and `Progress` on a simulated disk, and what drives them, which is a
-test's. The leader appends and answers fetches; a follower asks where its newest epoch ended with
-the leader, truncates to where they part, and fetches from there on."""
+"""A replica: today's `PartitionLog` and `Progress` on a simulated disk, and what drives them, which
+is a test's. The leader appends and answers fetches; a follower asks where its newest epoch ended
+with the leader, truncates to where they part, and fetches from there on."""
 
 from sim.node import Node
 from sim.replicated.talk import (

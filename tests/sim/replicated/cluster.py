@@ -1,11 +1,11 @@
 """Three replicas of one partition, their controller and their clients, in a simulated world.
 
-A broker is today's `Log` and `Progress` on a simulated disk; what drives them is a test's, and is
-how Kafka does it: the leader appends and answers fetches, a follower asks where its newest epoch
-ended with the leader (OffsetsForLeaderEpoch, KIP-101 and KIP-279), truncates to where they part,
-and fetches from there on; where it fetches from says what it has. The controller never fails: it
-says who leads in which epoch and who is in sync (AlterPartition, KIP-497), and knows each life of
-each broker by its number (KIP-903).
+A broker is today's `PartitionLog` and `Progress` on a simulated disk; what drives them is a test's,
+and is how Kafka does it: the leader appends and answers fetches, a follower asks where its newest
+epoch ended with the leader (OffsetsForLeaderEpoch, KIP-101 and KIP-279), truncates to where they
+part, and fetches from there on; where it fetches from says what it has. The controller never fails:
+it says who leads in which epoch and who is in sync (AlterPartition, KIP-497), and knows each life
+of each broker by its number (KIP-903).
 
 With `durable` the disk is a replica (docs/decisions/0002): a leader counts what is synced, a
 follower syncs what it took before it fetches what follows, and any number of machines may lose

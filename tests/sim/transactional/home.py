@@ -17,8 +17,8 @@ from appliance.coordinators.kinds import KINDS
 from appliance.coordinators.runtime.kind import Lent
 from appliance.ioproc import checkpoints
 from appliance.ioproc.appending import Appends
-from appliance.ioproc.arrivals import Arrivals
-from appliance.ioproc.asker import Asker
+from appliance.ioproc.arrivals import Dispatcher
+from appliance.ioproc.asker import NetprocPeer
 from appliance.ioproc.coordinating.endings import Endings
 from appliance.ioproc.coordinating.host import CoordinatorHost
 from appliance.ioproc.core import Core
@@ -27,16 +27,16 @@ from appliance.ioproc.journaling import Journals
 from appliance.ioproc.left_journals import LeftJournals
 from appliance.ioproc.opening import Opener
 from appliance.ioproc.partition import Partition
-from appliance.ioproc.producer_ids import ProducerIds
-from appliance.ioproc.questions import Questions
+from appliance.ioproc.producer_ids import ProducerIdPool
+from appliance.ioproc.questions import PartitionReads
 from appliance.ioproc.replicas import Replicas
 from appliance.ioproc.rows import Rows
-from appliance.ioproc.served import Served
+from appliance.ioproc.served import ServedPartitions
 from appliance.ioproc.siblings import Loopback, Siblings
 from appliance.ioproc.syncing import Syncing
 from appliance.logstore.files import LOG, TXN_INDEX
 from appliance.metadata.log_dirs import LogDirs
-from appliance.replication.throttle import Throttle
+from appliance.replication.throttle import ReplicationThrottle
 from appliance.ring.messages import PRODUCER_ID_BLOCK, Message
 from tests.alone import alone
 
@@ -96,7 +96,7 @@ class Home(Process):
         self.core = None
         self.jobs = 0  # on threads, each of which will end
         self.threads, self.journal_writes = HeldThreads(), HeldThreads()
-        self.ids = ProducerIds(self.ask_ids)
+        self.ids = ProducerIdPool(self.ask_ids)
         self.own = Loopback()
         ring = {n: machine.rings[number, n].writer for n in range(NET + 1) if n != number}
         to_net = ring.pop(NET)
@@ -123,25 +123,25 @@ class Home(Process):
         syncing = Syncing(self.threads, journals, lambda: True)
         self.space = SpaceGuard(0, 0)
         self.space.look(self.world.clock.now_ns, *self.disk.space(DATA))
-        served = Served(Rows(self.machine.table), syncing, [self.space])
-        served.askers[0] = Asker(0, self.machine.arena, to_net)
+        served = ServedPartitions(Rows(self.machine.table), syncing, [self.space])
+        served.askers[0] = NetprocPeer(0, self.machine.arena, to_net)
         for index, writer in writers.items():
-            served.siblings[index] = Asker(index, memoryview(b""), writer)
+            served.siblings[index] = NetprocPeer(index, memoryview(b""), writer)
         failures = Failures(served, self.broken)
         appends = Appends(served, failures)
-        questions = Questions(
+        questions = PartitionReads(
             served,
             appends,
             failures,
             lambda partition, told: told(None),
-            Replicas(served, NoCluster(), Throttle()),
+            Replicas(served, NoCluster(), ReplicationThrottle()),
         )
         self.hosts = {
             kind.TOPIC.name: self.coordinators(kind, appends, failures, to_net)
             for kind in self.kinds
         }
         core = Core(served, appends, questions, failures, (), self.hosts)
-        arrivals = Arrivals(core, core.partitions.get, stays, self.endings)
+        arrivals = Dispatcher(core, core.partitions.get, stays, self.endings)
         self.siblings = Siblings(
             self.number, self.own, served.siblings, self.endings, arrivals.handle
         )

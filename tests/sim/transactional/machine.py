@@ -13,7 +13,7 @@ from appliance.coordinators.runtime.kind import partition_of
 from appliance.coordinators.transactions.record_bytes import key_bytes, value_bytes
 from appliance.coordinators.transactions.transaction import LAST_EPOCH, first
 from appliance.handlers.exchange import Route
-from appliance.logstore.log import Log
+from appliance.logstore.log import PartitionLog
 from appliance.metadata.image import MetadataImage
 from appliance.ring.counters import Counters
 from appliance.ring.partition_table import PartitionTable
@@ -114,7 +114,7 @@ class Machine:
         old = first(self.take_ids(), 1, now_ms)._replace(epoch=epoch)
         batch = build([(key_bytes(name), value_bytes(old))], now_ms)
         path, topic_id = f"{DATA}/{TRANSACTIONS_TOPIC}-{index}", TOPICS[TRANSACTIONS_TOPIC][0]
-        log = Log.create(self.disk, path, topic_id, LogConfig(), now_ms=now_ms)
+        log = PartitionLog.create(self.disk, path, topic_id, LogConfig(), now_ms=now_ms)
         log.stage(memoryview(batch), read_header(batch), 0, now_ms)
         log.commit()
         log.close()
