@@ -17,7 +17,6 @@ import os
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -45,10 +44,9 @@ class Stem:
     def __init__(self) -> None:
         self.environment = read_by_exec(os.environ)
         self.owner = os.getpid()
-        self.log = Path(tempfile.gettempdir()) / f"penstock-stem-{self.owner}.log"
         self._address = f"\0penstock-stem-{self.owner}"
         ready, theirs = os.pipe()
-        with self.log.open("wb") as log, socket.socket(*_KIND) as listener:
+        with socket.socket(*_KIND) as listener:
             listener.bind(self._address)
             listener.listen(16)
             command = [
@@ -56,7 +54,7 @@ class Stem:
                 str(listener.fileno()), str(theirs), "x" * COMMAND_BYTES,
             ]  # fmt: skip
             self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                 pass_fds=(listener.fileno(), theirs),
             )  # fmt: skip
         os.close(theirs)
@@ -77,16 +75,14 @@ class Stem:
     def end(self) -> None:
         self._process.terminate()
         self._process.wait()
-        self.log.unlink(missing_ok=True)
 
     def why(self) -> str:
-        """How it ended, and what it said; it is ended if it runs."""
+        """How it ended; it is ended if it runs. What it said is in our own standard error."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(1)
-        said = self.log.read_text(errors="replace") if self.log.exists() else ""
         code = self._process.poll()
         self.end()
-        return f"exit code {code}: {said}"
+        return f"exit code {code}"
 
 
 _KIND = (socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_CLOEXEC)
