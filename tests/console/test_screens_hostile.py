@@ -407,7 +407,7 @@ def test_whatever_an_error_says_is_shown_as_text(appliance):
     def prepare(app):
         world = app.world
         for source in (world.cluster, world.facts, world.folders, world.quotas, world.jobs,
-                       world.transactions, world.nodes):  # fmt: skip
+                       world.transactions, world.nodes, world.access):  # fmt: skip
             source.ask = fail
         world.groups.ask = fault
 
