@@ -54,7 +54,7 @@ def test_a_topic_is_made_as_the_broker_showed_it(filled):
         await seat.sees("kept")
         await seat.press("n")
         await seat.sees("New topic", "Partitions")
-        assert "1 Overview" in seat.text(), "the place is seen behind it"
+        assert "1Overview" in seat.text(), "the place is seen behind it"
         await seat.type("a b")
         await seat.press("enter")
         await seat.sees("letters, digits, dot")
