@@ -25,7 +25,7 @@ _KINDS: Final = {TOPIC: "topic", BROKER: "broker", GROUP: "group", CLIENT_METRIC
 _FILE: Final = re.compile(
     r"\d{20}(-\d{10})?\.(log|index|timeindex|txnindex|snapshot|checkpoint)(\.\w{1,16})?"
     r"|[a-z-]{1,64}-checkpoint(-\d+)?|bootstrap\.checkpoint|meta\.properties|partition\.metadata|quorum-state"
-    r"|\.kafka_cleanshutdown|\.lock|penstock\.[a-z]{1,32}"
+    r"|\.kafka_cleanshutdown|\.lock|penstock\.[a-z]{1,32}(\.[a-z0-9]{1,8}){0,2}"
 )
 _FOLDER: Final = re.compile(r"[A-Za-z0-9._-]{1,249}-\d{1,10}(\.[0-9a-f]{32}-(delete|future))?")
 _CHECKPOINTS: Final = re.compile(r"[a-z-]{1,64}-checkpoint")
