@@ -135,7 +135,9 @@ def test_partitions_come_and_go(tmp_path, monkeypatch):
     names = play(
         monkeypatch, HOME, lambda plants: comes_and_goes(tmp_path / str(next(numbers)), plants)
     )
-    assert {"Leaving._let_go", "Trash.look", "Roles._tell", "Home._open"} <= set(names)
+    assert {"Leaving._let_go", "DeletedFolders.look", "PartitionRoles._tell", "Home._open"} <= set(
+        names
+    )
 
 
 # Syncs, and groups in journals --------------------------------------------------------------------
@@ -323,7 +325,7 @@ def test_fetching(tmp_path, monkeypatch):
         monkeypatch, modules, lambda plants: fetches(tmp_path / str(next(numbers)), plants),
         BARRIERS,
     )  # fmt: skip
-    assert {"Leader._take_records", "Parting._go_back", "taking.take"} <= set(names)
+    assert {"Leader._take_records", "DivergenceTruncation._go_back", "taking.take"} <= set(names)
 
 
 # Loading of coordinators --------------------------------------------------------------------------

@@ -19,14 +19,19 @@ from tests.netproc.test_fetched_files import fetch, produce
 
 pytestmark = pytest.mark.interpreted("plants exceptions in parts")
 MODULES = (following, home, roles, throttling, guarding, follower, image, replay)
+STEPS = ("go_on", "_act_upon", "_guard", "say_applied")
+FOLLOWS = (
+    *(f"CoordinatorFollowing.{step}" for step in STEPS),
+    *(f"MetadataFollowing.{step}" for step in STEPS),
+)
 READS = (
-    "Following.go_on", "Following._act_upon", "Following._guard", "Following.say_applied",
+    *FOLLOWS,
     "Follower.go_on", "Follower.is_far", "Follower.catch_up", "Follower._replay_log",
     "Follower._next_segment", "Follower._replay_segment", "Follower._replay_batches",
     "Follower._level_with", "Follower._replay_batch", "Follower._apply",
 )  # fmt: skip
 """How far this process has replayed is in doubt behind them: it ends, and begins anew."""
-BARRIERS = ("Roles.go_on", "Home._run", "Home._mend", "Home._confine", "Home.busy")
+BARRIERS = ("PartitionRoles.go_on", "Home._run", "Home._mend", "Home._confine", "Home.busy")
 
 
 def follows(folder, plants, *, of_io=True):
@@ -83,12 +88,12 @@ def test_metadata_is_followed(tmp_path, monkeypatch):
         (*READS, *BARRIERS),
     )  # fmt: skip
     wanted = {"replay.replay", "MetadataImage.apply", "follower.decode_record", "Home.apply",
-              "Home._added", "Guarding.follow", "Throttling.follow"}  # fmt: skip
+              "Home._added", "Guarding.follow", "ReplicationThrottling.follow"}  # fmt: skip
     assert wanted <= set(names), names
 
 
 NETPROC = (netproc_following, guarding, habits, logins, sealing, follower, image, replay)
-TURNS = (*READS, "Following.turn", "Following.follow", "Following._replay")
+TURNS = (*READS, "MetadataFollowing.turn", "MetadataFollowing.follow", "MetadataFollowing._replay")
 
 
 def test_a_network_process_follows_it(tmp_path, monkeypatch):
@@ -99,5 +104,5 @@ def test_a_network_process_follows_it(tmp_path, monkeypatch):
 
     names = play(monkeypatch, NETPROC, story, TURNS)
     wanted = {"replay.replay", "MetadataImage.apply", "Guarding.follow", "Sealing.follow",
-              "Following._set_limits", "Following._forget"}  # fmt: skip
+              "MetadataFollowing._set_limits", "MetadataFollowing._forget"}  # fmt: skip
     assert wanted <= set(names), names
