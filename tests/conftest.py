@@ -8,6 +8,7 @@ test says so, with its reason, and is passed over.
 """
 
 import faulthandler
+import gc
 import os
 import signal
 import sys
@@ -93,6 +94,7 @@ def pytest_runtest_teardown(item):
 
 
 def pytest_sessionfinish():
+    gc.collect()  # worlds of compiled parts are cycles
     left = [os.path.realpath(one) for one in Path("/proc/self/fd").iterdir()]
     if len(left) > MOST_LEFT_OPEN:
         some = "\n".join(left[-20:])

@@ -77,6 +77,11 @@ def records(bootstrap, topic, isolation="read_committed"):
     return sorted(found)
 
 
+def newest(found):
+    """The last record of every key."""
+    return sorted({record[3]: record for record in found}.values())
+
+
 def committed(bootstrap):
     """Offsets of the group; coordinators may still be loading."""
     one = consumer(bootstrap, GROUP)
@@ -104,7 +109,11 @@ def facts(bootstrap):
         "partitions": {name: len(one.partitions) for name, one in described.items()},
         "settings": settings,
         "offsets": committed(bootstrap),
-        "records": {name: records(bootstrap, name) for name in TOPICS},
+        "records": {
+            "written": records(bootstrap, "written"),
+            "compacted": newest(records(bootstrap, "compacted")),  # it may be compacted meanwhile
+            "paid": records(bootstrap, "paid"),
+        },
         "all": records(bootstrap, "paid", "read_uncommitted"),
     }
 

@@ -85,7 +85,7 @@ class CleaningWorld(World):
     def run(self):
         """Until nothing is under way."""
         self.tick(1)
-        while self.work.outstanding():
+        while self.work.outstanding() or self.cleaning.busy:
             self.work.run_all()
             self.tick()
 
