@@ -253,10 +253,7 @@ def main() -> None:
     byte_compile()
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder:
         found = run(options, Path(folder))
-    rows = []
-    for figure in dict.fromkeys(key[0] for key in found):
-        ours, other = (found.get((figure, name), []) for name in (OURS, KAFKA))
-        rows.append([figure, *map(tables.spread, (ours, other)), tables.ratio(ours, other)])
+    rows = tables.rows_beside(found, OURS, KAFKA)
     print(f"load average {os.getloadavg()[0]:.1f}; medians (range)\n")
     print(tables.render(["", OURS, KAFKA, "ratio"], rows, markdown=options.markdown))
 

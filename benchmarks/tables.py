@@ -1,7 +1,7 @@
 """Median, range and ratio of repeated measurements, as text for a terminal or as Markdown."""
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 
 def number(value: float) -> str:
@@ -26,6 +26,18 @@ def ratio(values: Sequence[float], others: Sequence[float]) -> str:
     if not values or not others or not statistics.median(others):
         return "–"
     return f"{statistics.median(values) / statistics.median(others):.2f}"
+
+
+def rows_beside(
+    found: Mapping[tuple[str, str], Sequence[float]], ours: str, peer: str
+) -> list[list[str]]:
+    """A row for each figure: what two systems reached, and the ratio. found: (figure, system) →
+    values of all rounds; of a figure one of them may have none."""
+    rows = []
+    for figure in dict.fromkeys(key[0] for key in found):
+        here, there = (found.get((figure, name), []) for name in (ours, peer))
+        rows.append([figure, spread(here), spread(there), ratio(here, there)])
+    return rows
 
 
 def render(

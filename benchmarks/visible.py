@@ -157,10 +157,7 @@ def main() -> None:
                     print(f"round {number + 1}, {policy}: done", file=sys.stderr, flush=True)
         finally:
             system.stop()
-    rows = []
-    for what in dict.fromkeys(key[0] for key in found):
-        values = [found[what, policy] for policy in POLICIES]
-        rows.append([what, *map(tables.spread, values), tables.ratio(*values)])
+    rows = tables.rows_beside(found, *POLICIES)
     print(f"load average {os.getloadavg()[0]:.1f}; medians (range)\n")
     head = ["", *(f"flush.policy={policy}" for policy in POLICIES), "ratio"]
     print(tables.render(head, rows, markdown=options.markdown, left=1))
