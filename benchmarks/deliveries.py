@@ -141,13 +141,13 @@ def main() -> None:
             link = Link(appliance.bootstrap, {}, 60.0)
             create(link)
             load(link, folder(), lambda *_: None)
-            spark = session.start("local[2]", place / "spark")
+            spark = session.start_session("local[2]", place / "spark")
             try:
                 bench = Bench(spark, appliance.bootstrap, place)
                 rows = rates(bench, list(options.jobs), options.repeat)
                 rows += small(bench, options.repeat)
             finally:
-                session.end(spark)
+                session.end_session(spark)
     head = ("job", *DELIVERIES, "ratio", "goal")
     print(f"\nload average {os.getloadavg()[0]:.1f}; medians (range)\n")
     print(tables.render(head, rows, markdown=options.markdown))

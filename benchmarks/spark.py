@@ -306,7 +306,7 @@ def main() -> None:
     jars.fetch()
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as temporary:
         place = Path(temporary)
-        spark = session.start("local[2]", place / "spark")
+        spark = session.start_session("local[2]", place / "spark")
         try:
             with brokers(place, durable=options.durable) as peers:
                 rows = measure(spark, place, peers, options)

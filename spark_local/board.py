@@ -36,7 +36,7 @@ def now_ms() -> int:
 class Told(Protocol):
     """The publisher of job states."""
 
-    def write(self, job: str, state: dict[str, Any] | None) -> None:
+    def write_state(self, job: str, state: dict[str, Any] | None) -> None:
         """A job's state; None: it is no more."""
 
 
@@ -81,14 +81,14 @@ class Board:
         if state in ENDED:
             self.content |= {"next_attempt": None, "note": None}
         self.log(f"{state}: {cause}" if cause else state)
-        self.tell()
+        self.publish_state()
 
     def attempt(self, number: int) -> None:
         """Another attempt begins: the first one is a start, a later one proves nothing yet."""
         if self.state in UNWELL:
             self.content |= {"attempt": number, "next_attempt": None, "pid": os.getpid()}
             self.log(f"attempt {number}")
-            self.tell()
+            self.publish_state()
         else:
             self.set("starting", attempt=number, next_attempt=None)
 
@@ -109,12 +109,12 @@ class Board:
         self.content["progress"] = told
         self._fresh = True
         if self.pending():
-            self.tell()
+            self.publish_state()
 
     def idle(self) -> None:
         """Clears the rates of the last batch while no records arrive."""
         if self._rest():
-            self.tell()
+            self.publish_state()
 
     def _rest(self, *, unknown_lag: bool = False) -> bool:
         """Clears the rates; True if that changed the state."""
@@ -125,28 +125,28 @@ class Board:
         self.content["progress"] = progress | rests
         return bool(self.content["progress"] != progress)
 
-    def note(self, text: str | None) -> None:
+    def set_warning(self, text: str | None) -> None:
         """Something that a person should see although nothing is wrong."""
         if self.content.get("note") != text:
             self.content["note"] = text
             if text:
                 self.log(text)
-            self.tell()
+            self.publish_state()
 
     def pending(self) -> bool:
         """True if an unpublished change is due, or the next heartbeat."""
         quiet = time.monotonic() - self._told_at
         return quiet >= (_PACE_S if self._fresh else HEARTBEAT_S)
 
-    def tell(self) -> None:
+    def publish_state(self) -> None:
         """Publish what there is."""
         self._told_at = time.monotonic()
         self._fresh = False
         self.content["updated"] = now_ms()
         if self._place.path.is_dir():
-            self._place.tell(self.content)
+            self._place.write_state(self.content)
         if self._states is not None:
-            self._states.write(self._place.name, self.content)
+            self._states.write_state(self._place.name, self.content)
 
     def log(self, text: str) -> None:
         """One line in the job's log."""

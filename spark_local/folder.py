@@ -64,7 +64,7 @@ class JobFolder:
         place = self.path / "job"
         return load(place / f"{self.name}.toml", Path((place / "origin").read_text().strip()))
 
-    def wish(self) -> Wish:
+    def read_wish(self) -> Wish:
         """Stopped, with number 0, when nobody has said anything."""
         found = read_json(self.path / "wish.json")
         return Wish(str(found.get("state", STOPPED)), int(found.get("number", 0)))
@@ -72,7 +72,7 @@ class JobFolder:
     def wish_for(self, state: str) -> Wish:
         """Say what the job should be doing; also when it is said again. Raises JobError."""
         self.check_writable()
-        wish = Wish(state, self.wish().number + 1)
+        wish = Wish(state, self.read_wish().number + 1)
         content = {"state": wish.state, "number": wish.number}
         write_json(self.path / "wish.json", content, sync=True)
         return wish
@@ -81,7 +81,7 @@ class JobFolder:
         """The state that the runner last published, empty when it never did."""
         return _whole(self.path / "state.json")
 
-    def tell(self, state: dict[str, Any]) -> None:
+    def write_state(self, state: dict[str, Any]) -> None:
         """For the runner: say how the job is."""
         write_json(self.path / "state.json", state)
 
@@ -108,7 +108,7 @@ class JobFolder:
                 found[name] = sum(f.stat().st_size for f in files if f.is_file())
         return found
 
-    def forget(self) -> None:
+    def delete_positions(self) -> None:
         """Delete the job's positions and state. Only while it does not run. Raises JobError."""
         self.check_writable()
         for name in _FORGOTTEN:
@@ -118,7 +118,9 @@ class JobFolder:
             else:
                 place.unlink(missing_ok=True)
         if told := self.state():
-            self.tell({key: told[key] for key in told if key not in ("progress", "restarts")})
+            self.write_state(
+                {key: told[key] for key in told if key not in ("progress", "restarts")}
+            )
 
 
 class Folder:
@@ -140,7 +142,7 @@ class Folder:
         found = [one for one in self.path.iterdir() if (one / "wish.json").exists()]
         return [JobFolder(one, read_only=self.read_only) for one in sorted(found)]
 
-    def get(self, name: str) -> JobFolder:
+    def find_job(self, name: str) -> JobFolder:
         """Raises JobError when there is none of that name."""
         job = self.at(name)
         if not (job.path / "wish.json").exists():

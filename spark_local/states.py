@@ -41,7 +41,7 @@ class States:
         self._producer = Producer(_QUIET | more)
         self._made = False
 
-    def write(self, job: str, state: dict[str, Any] | None) -> None:
+    def write_state(self, job: str, state: dict[str, Any] | None) -> None:
         """state None: the job is no more."""
         self._make()
         value = None if state is None else json.dumps(state).encode()

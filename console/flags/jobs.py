@@ -51,4 +51,4 @@ def named(folder: Folder, names: tuple[str, ...], everyone: bool) -> list[JobFol
     """The jobs that a command line names. Raises Failure, JobError."""
     if everyone == bool(names):
         raise usage("name jobs, or say --all", "penstock job list shows the jobs that there are")
-    return folder.jobs() if everyone else [folder.get(name) for name in dict.fromkeys(names)]
+    return folder.jobs() if everyone else [folder.find_job(name) for name in dict.fromkeys(names)]

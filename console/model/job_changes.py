@@ -39,7 +39,7 @@ def _wished(path: str, name: str, verb: str, wish: Callable[[JobFolder], Wish]) 
     def plan(link: Link) -> Change:
         folder = Folder(path, read_only=True)
         with failing(folder):
-            place = folder.get(name)
+            place = folder.find_job(name)
             before = jobs.state_of(folder, place)
         return Change(
             verb, ("job", verb.lower(), name, "--jobs", path), apply,
@@ -50,7 +50,7 @@ def _wished(path: str, name: str, verb: str, wish: Callable[[JobFolder], Wish]) 
     def apply(link: Link) -> str:
         folder = Folder(path, read_only=link.read_only)
         with failing(folder):
-            place = folder.get(name)
+            place = folder.find_job(name)
             until = jobs.ENDED if ends else jobs.SETTLED
             (told,) = jobs.settle(folder, [(place, wish(place))], _LIMIT_S, until=until)
         return told.state or f"{told.wish} requested; no runner is running"
@@ -77,7 +77,7 @@ def reset(path: str, name: str) -> Proposal:
     def plan(link: Link) -> Change:
         folder = Folder(path, read_only=True)
         with failing(folder):
-            lost = folder.get(name).remembers()
+            lost = folder.find_job(name).remembers()
         return Change(
             "Reset", ("job", "reset", name, "--yes", "--jobs", path), apply,
             says=(_AGAIN, _STAYS), facts=_facts(lost),
@@ -86,7 +86,7 @@ def reset(path: str, name: str) -> Proposal:
     def apply(link: Link) -> str:
         folder = Folder(path, read_only=link.read_only)
         with failing(folder):
-            jobs.reset(folder, folder.get(name), _LIMIT_S)
+            jobs.reset(folder, folder.find_job(name), _LIMIT_S)
         return "its progress is reset"
 
     return Proposal(f"Reset job {name}", Tier.NAME, plan, names=(name,))
@@ -98,7 +98,7 @@ def remove(path: str, name: str) -> Proposal:
     def plan(link: Link) -> Change:
         folder = Folder(path, read_only=True)
         with failing(folder):
-            lost = folder.get(name).remembers()
+            lost = folder.find_job(name).remembers()
         return Change(
             "Remove", ("job", "remove", name, "--yes", "--jobs", path), apply,
             says=("Its file, progress and logs are deleted.", "The records it wrote "
@@ -109,7 +109,7 @@ def remove(path: str, name: str) -> Proposal:
     def apply(link: Link) -> str:
         folder = Folder(path, read_only=link.read_only)
         with failing(folder):
-            jobs.remove(folder, [folder.get(name)], _LIMIT_S)
+            jobs.remove(folder, [folder.find_job(name)], _LIMIT_S)
         return "removed"
 
     return Proposal(f"Remove job {name}", Tier.NAME, plan, names=(name,), leaves=True)

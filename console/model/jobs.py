@@ -151,7 +151,7 @@ def listed(folder: Folder) -> list[Listed]:
 
 
 def _listed(folder: Folder, place: JobFolder) -> Listed:
-    begin = place.name, place.wish().state, _now(folder, place.state())["state"]
+    begin = place.name, place.read_wish().state, _now(folder, place.state())["state"]
     try:
         job = place.job()
     except JobFileError as wrong:
@@ -178,7 +178,7 @@ def statuses(folder: Folder, link: Link, names: tuple[str, ...] = ()) -> list[St
 def _here(folder: Folder) -> dict[str, dict[str, Any]]:
     return {
         place.name: _now(folder, place.state())
-        | {"wish": place.wish().state, "checkpoint": str(place.checkpoint)}
+        | {"wish": place.read_wish().state, "checkpoint": str(place.checkpoint)}
         for place in folder.jobs()
     }
 
@@ -303,14 +303,14 @@ def settle(
 
 def start(place: JobFolder) -> Wish:
     """One that runs is left alone; one that failed or has ended begins again."""
-    wish = place.wish()
+    wish = place.read_wish()
     ended = place.state().get("state") in ("failed", "finished")
     return wish if wish.state == RUNNING and not ended else place.wish_for(RUNNING)
 
 
 def stop(place: JobFolder) -> Wish:
     """After its batch."""
-    wish = place.wish()
+    wish = place.read_wish()
     return wish if wish.state == STOPPED else place.wish_for(STOPPED)
 
 
@@ -322,10 +322,10 @@ def restart(place: JobFolder) -> Wish:
 def reset(folder: Folder, place: JobFolder, timeout_s: float) -> None:
     """Let a job forget how far it came; one that runs is stopped before and started after. Raises
     Failure, JobError."""
-    runs = place.wish().state == RUNNING
+    runs = place.read_wish().state == RUNNING
     if runs:
         settle(folder, [(place, place.wish_for(STOPPED))], timeout_s, until=ENDED)
-    place.forget()
+    place.delete_positions()
     if runs:
         settle(folder, [(place, place.wish_for(RUNNING))], timeout_s)
 
@@ -376,4 +376,4 @@ def job_of(folder: Folder, text: str) -> Job:
 
     if text.endswith(".toml") or Path(text).exists():
         return load(text)
-    return folder.get(text).job()
+    return folder.find_job(text).job()

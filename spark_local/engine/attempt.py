@@ -23,7 +23,7 @@ from spark_local.engine.listener import ENDED, IDLE, forward
 from spark_local.engine.offsets import GroupOffsets
 from spark_local.engine.reach import Reach
 from spark_local.engine.source_topics import SourceTopics
-from spark_local.engine.tables import CachedTable, ends_of, watch
+from spark_local.engine.tables import CachedTable, ends_of, refresh_tables
 from spark_local.folder import JobFolder
 from spark_local.job import EXACTLY_ONCE, Job
 
@@ -113,7 +113,7 @@ class Attempt:
         job = self._job
         if job.sink.delivery == EXACTLY_ONCE:
             return ExactlyOnceSink(job, self._kafka, self._root, self._place)
-        return sinks.make(job, self._kafka)
+        return sinks.make_sink(job, self._kafka)
 
     def _batch_job(self, derived: Derived, sink: sinks.Sink) -> None:
         begins = {
@@ -123,7 +123,7 @@ class Attempt:
         }
         if self._board.state == "starting":  # one that failed before proves nothing by beginning
             self._board.set("running")
-        sink.write(derived.rows, 0)
+        sink.write_rows(derived.rows, 0)
         for source, ends in begins.items():
             self._letters.saw(source, dict.fromkeys(ends, EARLIEST), ends, 1)
         kept = self._board.content.get("progress") or {}
@@ -158,7 +158,9 @@ class Attempt:
             return writer.format(sink.format).options(**sink.options()).start()
         if isinstance(sink, sinks.TopicSink):
             sink.shaped(rows)  # a wrong key is told before anything is read
-        return writer.foreachBatch(lambda df, number: self._gate.write(sink, df, number)).start()
+        return writer.foreachBatch(
+            lambda df, number: self._gate.write_batch(sink, df, number)
+        ).start()
 
     def _watch(self, tables: list[CachedTable]) -> None:
         def trouble(table: CachedTable, problem: Exception) -> None:
@@ -168,7 +170,7 @@ class Attempt:
         def run() -> None:
             pool = f"{self._job.name}-tables"
             self._root.sparkContext.setLocalProperty("spark.scheduler.pool", pool)
-            watch(tables, self._ended, self._changed, trouble)
+            refresh_tables(tables, self._ended, self._changed, trouble)
 
         threading.Thread(target=run, name=f"{self._job.name}-tables", daemon=True).start()
 
@@ -190,7 +192,7 @@ class Attempt:
             if not self._well and str(query.status["message"]).startswith(_RESTS):
                 self._works()
             quiet = self._idle and self._totals.rows_in == 0
-            self._board.note(self._nothing() if quiet else None)
+            self._board.set_warning(self._nothing() if quiet else None)
         self._drain()
         self._publish(last=True)
         problem = None if self._stopped.is_set() else query.exception()
@@ -200,7 +202,7 @@ class Attempt:
     def _see_broker(self) -> None:
         """Spark retries for a minute before it says that nobody answers; a person is told at once.
         The query is left alone: it goes on by itself when the appliance is back in time."""
-        there = self._reach.look()
+        there = self._reach.is_reachable()
         if not there and self._board.state in ("starting", "running"):
             self._board.set("waiting", away())
         elif there and self._well:
@@ -294,11 +296,11 @@ class Attempt:
         if last or time.monotonic() - self._offsets_at > _OFFSETS_PACE_S:
             self._offsets_at = time.monotonic()
             if self._positions != self._told_positions:
-                self._letters.keep()
+                self._letters.keep_positions()
                 if self._position_is_told():
                     self._told_positions = dict(self._positions)
         if last or self._board.pending():
-            self._board.tell()
+            self._board.publish_state()
 
     def _position_is_told(self) -> bool:
         if self._job.sink.delivery == EXACTLY_ONCE:  # a batch's transaction says it

@@ -30,7 +30,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec, Resou
 from spark_local import states
 from spark_local.client_settings import ClientSettings
 from spark_local.delivery import Noted
-from spark_local.engine.frames import receive, send
+from spark_local.engine.frames import receive, send_frame
 from spark_local.losses import TopicState
 
 _THREADS: Final = 16
@@ -280,7 +280,7 @@ class Teller:
         self._thread = threading.Thread(target=self._run, name="teller", daemon=True)
         self._thread.start()
 
-    def tell(self, kafka: ClientSettings, job: str, state: dict[str, Any] | None) -> None:
+    def write_state(self, kafka: ClientSettings, job: str, state: dict[str, Any] | None) -> None:
         """None: the job is no more."""
         with self._changed:
             self._pending.pop((kafka, job), None)
@@ -307,7 +307,7 @@ class Teller:
             if kafka not in self._writers:
                 self._writers[kafka] = states.States(kafka)
             with suppress(KafkaException):  # refused; the next state says more
-                self._writers[kafka].write(job, state)
+                self._writers[kafka].write_state(job, state)
 
 
 def _consumer(kafka: ClientSettings, **more: Any) -> Consumer:
@@ -359,14 +359,14 @@ def main() -> None:
         "produce": produce,
         "describe": descriptions.describe,
         "setting": descriptions.setting,
-        "tell": teller.tell,
+        "tell": teller.write_state,
     }
 
     def work(number: int, name: str, words: tuple[Any, ...]) -> None:
         try:
             answer = _answer(functions[name], words)
             with lock:
-                send(answers, (number, *answer))
+                send_frame(answers, (number, *answer))
         except BaseException as bug:  # nobody would be answered by this thread
             _end(bug)
 

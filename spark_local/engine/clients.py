@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from spark_local.client_settings import ClientSettings
-from spark_local.engine.frames import receive, send
+from spark_local.engine.frames import receive, send_frame
 
 _LIMIT_S: Final = 90.0
 _END_LIMIT_S: Final = 6.0
@@ -56,7 +56,7 @@ class Clients:
         except FutureTimeout:
             raise ClientsGone(f"_TIMED_OUT: {name} was not answered") from None
 
-    def write(self, kafka: ClientSettings, job: str, state: dict[str, Any] | None) -> None:
+    def write_state(self, kafka: ClientSettings, job: str, state: dict[str, Any] | None) -> None:
         """Let the world know how a job is, None: that it is no more. Not waited for."""
         with suppress(ClientsGone):  # the next state says more
             self._send("tell", (kafka, job, state))
@@ -72,7 +72,7 @@ class Clients:
         with self._lock:
             if self._process is None or not self._process.alive:
                 self._process = _Process()
-            return self._process.send(next(self._numbers), name, words)
+            return self._process.send_call(next(self._numbers), name, words)
 
 
 class _Process:
@@ -90,7 +90,7 @@ class _Process:
         self._waiting: dict[int, Future[Any]] = {}
         threading.Thread(target=self._listen, name="clients", daemon=True).start()
 
-    def send(self, number: int, name: str, words: tuple[Any, ...]) -> "Future[Any]":
+    def send_call(self, number: int, name: str, words: tuple[Any, ...]) -> "Future[Any]":
         """Its answer to come. Raises ClientsGone."""
         answer: Future[Any] = Future()
         assert self.popen.stdin is not None
@@ -99,7 +99,7 @@ class _Process:
                 raise ClientsGone(self._gone())
             self._waiting[number] = answer
         try:
-            send(self.popen.stdin, (number, name, words))
+            send_frame(self.popen.stdin, (number, name, words))
         except (OSError, ValueError):  # its end was seen here, or by the listening thread
             raise ClientsGone(self._gone()) from None
         return answer

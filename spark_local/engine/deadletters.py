@@ -62,7 +62,7 @@ class DeadLetters:
         written = self._search(source, since, end, now_ms)
         seen |= end
         self.count += written
-        self.keep()
+        self.keep_positions()
         return written
 
     def unreadable(self, source: Source, raw: "DataFrame", most: int) -> tuple[int, list[str]]:
@@ -81,15 +81,15 @@ class DeadLetters:
             seen[str(one.partition)] = max(seen.get(str(one.partition), 0), one.offset + 1)
         if fresh:
             self.count += len(fresh)
-            self.keep()
+            self.keep_positions()
         return len(fresh)
 
     def forget_source(self, source: Source) -> None:
         """Its topic is another one now: nothing of it was seen through."""
         if self._seen.pop(source.name, None):
-            self.keep()
+            self.keep_positions()
 
-    def keep(self) -> None:
+    def keep_positions(self) -> None:
         """Remember how far was seen."""
         self._file.parent.mkdir(parents=True, exist_ok=True)
         write_json(self._file, {"count": self.count, "seen": self._seen})

@@ -53,7 +53,7 @@ class ExactlyOnceSink(TopicSink):
     def options(self) -> dict[str, str]:
         return super().options() if self._producer is None else self._producer.options
 
-    def write(self, rows: "DataFrame", batch_id: int) -> None:
+    def write_rows(self, rows: "DataFrame", batch_id: int) -> None:
         """Returns when the batch is committed, now or by a former incarnation."""
         assert self._producer is not None
         if self._ledger.has(batch_id):
@@ -64,8 +64,8 @@ class ExactlyOnceSink(TopicSink):
         assert query is not None
         self._keep(self._ledger.kept(query))
         told = self._plan(batch_id)
-        self._producer.begin()
-        super().write(rows, batch_id)
+        self._producer.begin_transaction()
+        super().write_rows(rows, batch_id)
         self._producer.commit(self._job.name, told, delivery.mark(query, batch_id))
         self._ledger.committed(batch_id)
         self._keep(self._ledger.kept(query))

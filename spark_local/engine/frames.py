@@ -9,7 +9,7 @@ from typing import IO, Any, Final
 _HEAD: Final = struct.Struct("<I")
 
 
-def send(file: IO[bytes], content: Any) -> None:
+def send_frame(file: IO[bytes], content: Any) -> None:
     """Write one value. Raises OSError when nobody reads any more."""
     packed = pickle.dumps(content)
     file.write(_HEAD.pack(len(packed)) + packed)

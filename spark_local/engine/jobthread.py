@@ -58,7 +58,7 @@ class JobThread:
         self._attempt: Attempt | None = None
         self.cause: JobError | None = None
 
-    def start(self) -> None:
+    def start_thread(self) -> None:
         self._thread.start()
 
     def is_alive(self) -> bool:

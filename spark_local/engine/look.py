@@ -91,7 +91,7 @@ def check(root: "SparkSession", job: Job, kafka: ClientSettings) -> Derived:
     """
     spark = derive.session(root, job)
     found = derive.derive(spark, job, kafka, streaming=not job.batch, read_tables=False)
-    sinks.make(job, kafka).shaped(found.rows)
+    sinks.make_sink(job, kafka).shaped(found.rows)
     if not job.batch:
         jvm: Any = spark._jvm
         mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, job.sink.mode.capitalize())()

@@ -27,7 +27,7 @@ class Reach:
         """The first of them that speaks TLS, HOST:PORT; "" when none does, or none is there."""
         return next((f"{host}:{port}" for host, port in self._servers if _is_tls(host, port)), "")
 
-    def look(self) -> bool:
+    def is_reachable(self) -> bool:
         """True if one of them accepted a connection in the last check, which is repeated when it is
         old. May take a second for each server that does not answer.
         """

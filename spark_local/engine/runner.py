@@ -68,20 +68,20 @@ class Runner:
                 signal.signal(number, self._signalled)
             try:
                 while not self._ending.is_set():
-                    self.look()
+                    self.apply_wishes()
                     if ready is not None:
                         ready.set()
                     self._ending.wait(LOOK_S)
                     if self._spark is not None and not _alive(self._spark):
                         self._begin_again()
             finally:
-                self.end()
+                self.end_jobs()
 
-    def look(self) -> None:
+    def apply_wishes(self) -> None:
         """Compare wishes with what is so."""
         self._tell_again()
         for place in self._folder.jobs():
-            wish = place.wish()
+            wish = place.read_wish()
             thread, acted = self._running.get(place.name, (None, None))
             if thread is not None and not thread.is_alive():
                 del self._running[place.name]
@@ -94,7 +94,7 @@ class Runner:
             elif self._done.get(place.name) != wish.number:
                 self._act(place, wish)
 
-    def end(self) -> None:
+    def end_jobs(self) -> None:
         """Every job ends after its batch, then Spark."""
         for thread, _ in self._running.values():
             thread.stop()
@@ -102,7 +102,7 @@ class Runner:
             thread.join(END_LIMIT_S)
         self._running.clear()
         if self._spark is not None:
-            session.end(self._spark)
+            session.end_session(self._spark)
             self._spark = None
         CLIENTS.close()
 
@@ -112,12 +112,12 @@ class Runner:
             self._told_at = time.monotonic()
             for place in self._folder.jobs():
                 if place.name not in self._running and (told := place.state()):
-                    self._states.write(place.name, told)
+                    self._states.write_state(place.name, told)
 
     def _act(self, place: JobFolder, wish: Wish) -> None:
         if wish.state == REMOVED:
             self._folder.drop(place.name)
-            self._states.write(place.name, None)
+            self._states.write_state(place.name, None)
             return
         told = place.state()
         board = Board(place, self._states, wish.number)
@@ -144,10 +144,10 @@ class Runner:
         board.describe(job, self._master)
         if self._spark is None:
             runner = self._folder.runner
-            self._spark = session.start(self._master, runner, memory=self._memory)
+            self._spark = session.start_session(self._master, runner, memory=self._memory)
         thread = JobThread(self._spark, job, place, kafka, board)
         self._running[place.name] = (thread, wish)
-        thread.start()
+        thread.start_thread()
 
     def _signalled(self, number: int, frame: FrameType | None) -> None:
         self._ending.set()
@@ -171,9 +171,9 @@ class _Told:
     def __init__(self, kafka: ClientSettings) -> None:
         self._kafka = kafka
 
-    def write(self, job: str, state: dict[str, Any] | None) -> None:
+    def write_state(self, job: str, state: dict[str, Any] | None) -> None:
         """None: the job is no more."""
-        CLIENTS.write(self._kafka, job, state)
+        CLIENTS.write_state(self._kafka, job, state)
 
 
 def _alive(spark: "SparkSession") -> bool:

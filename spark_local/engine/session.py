@@ -100,7 +100,7 @@ def settings(master: str, place: Path, memory: str) -> dict[str, str]:
     )
 
 
-def start(
+def start_session(
     master: str, place: Path, *, memory: str = "1g", more: Mapping[str, str] | None = None
 ) -> "SparkSession":
     """Start the driver's JVM, which writes below `place` and nowhere else. more: settings that win.
@@ -144,7 +144,7 @@ def died(spark: "SparkSession") -> bool:
     return True
 
 
-def end(spark: "SparkSession") -> None:
+def end_session(spark: "SparkSession") -> None:
     """Stop Spark and wait for the end of its JVM; it is killed when it does not end. Without the
     wait the JVM outlives this process for a moment, and a service manager kills it."""
     from pyspark import SparkContext

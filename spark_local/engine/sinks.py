@@ -44,13 +44,13 @@ class Gate:
         self._closed = False
         self.last = -1
 
-    def write(self, sink: "Sink", rows: "DataFrame", batch_id: int) -> None:
+    def write_batch(self, sink: "Sink", rows: "DataFrame", batch_id: int) -> None:
         """Raises Stopping when the gate is closed."""
         with self._lock:
             if self._closed:
                 raise Stopping
             self._before(batch_id)
-            sink.write(rows, batch_id)
+            sink.write_rows(rows, batch_id)
             self.last = batch_id
 
     def close(self, limit_s: float) -> int | None:
@@ -73,7 +73,7 @@ class Sink:
     def prepare(self) -> None:
         """Make what must be there before the first row. Raises JobError."""
 
-    def write(self, rows: "DataFrame", batch_id: int) -> None:
+    def write_rows(self, rows: "DataFrame", batch_id: int) -> None:
         """Returns when the rows are where they belong."""
         writer = self.shaped(rows).write.format(self.format).options(**self.options())
         writer.mode("append").save()
@@ -181,7 +181,7 @@ class FileSink(Sink):
         return {**self.place.options, "path": self.place.path}
 
 
-def make(job: Job, kafka: ClientSettings) -> Sink:
+def make_sink(job: Job, kafka: ClientSettings) -> Sink:
     """The sink that a job file asks for."""
     kinds: list[tuple[Any, type[Sink]]] = [
         (job.sink.place.topic, TopicSink),

@@ -126,7 +126,7 @@ def spans_of(kafka: ClientSettings, topic: str) -> dict[str, tuple[int, int]]:
     return found
 
 
-def watch(
+def refresh_tables(
     tables: list[CachedTable],
     ended: threading.Event,
     on_change: Callable[[CachedTable], None],

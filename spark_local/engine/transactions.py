@@ -50,7 +50,7 @@ class SharedProducer:
             self.close()
             raise
 
-    def begin(self) -> None:
+    def begin_transaction(self) -> None:
         """Begins a transaction, to which all that tasks send from now on belongs."""
         self._producer.beginTransaction()
 

@@ -42,13 +42,13 @@ def folder(tmp_path):
         file = tmp_path / f"{name}.toml"
         file.write_text(JOB)
         place = folder.add(load(file))
-        board = Board(place, None, place.wish().number)
+        board = Board(place, None, place.read_wish().number)
         board.describe(place.job(), "local[2]")
         if name == "busy":
             board.set("failing", JobError("it stumbled", "wait", final=False))
             board.set("running")
             board.progress(PROGRESS)
-            board.tell()
+            board.publish_state()
         if name == "broken":
             cause = JobError("ValueError: no such hour", "mend it")
             board.broke(cause, TRACE)
@@ -84,7 +84,7 @@ def test_jobs_are_seen_with_what_is_wrong_with_them(alone, folder, size):
 def test_one_job_with_its_phases_and_a_log_that_is_followed(alone, folder):
     async def act(seat):
         def add(*lines):
-            with folder.get("busy").log_file.open("a") as log:
+            with folder.find_job("busy").log_file.open("a") as log:
                 log.write("".join(f"{line}\n" for line in lines))
 
         await seat.sees("busy  running for", "1 restart after failures", "4 s behind", "lag 30")
@@ -193,11 +193,11 @@ def test_what_the_preview_command_says_is_understood():
 
 
 def wish(folder, name):
-    return folder.get(name).wish()
+    return folder.find_job(name).wish()
 
 
 def test_jobs_are_started_stopped_reset_and_removed_after_a_plan(alone, folder):
-    busy = folder.get("busy")
+    busy = folder.find_job("busy")
     busy.checkpoint.mkdir()
     (busy.checkpoint / "offsets").write_text("0123456789")
     before = wish(folder, "busy").number

@@ -72,7 +72,9 @@ def spark(request, kept, tmp_path_factory):
     if not kept:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("JDK_JAVA_OPTIONS", JAVA_FOR_A_MINUTE)
-            kept.append(session.start("local[2]", tmp_path_factory.mktemp("spark"), memory="768m"))
+            kept.append(
+                session.start_session("local[2]", tmp_path_factory.mktemp("spark"), memory="768m")
+            )
     yield kept[0]
     if request.session.shouldfail or not needed_later(request):
         with warnings.catch_warnings():
@@ -112,13 +114,13 @@ class Bench:
 
     def _look(self):
         while not self._ended.wait(0.1):
-            self._runner.look()
+            self._runner.apply_wishes()
 
     def close(self):
         self._ended.set()
         self._thread.join(30)
         self._runner._spark = None  # it stays for the next test
-        self._runner.end()
+        self._runner.end_jobs()
 
     def topic(self, name, partitions=1, **config):
         from confluent_kafka.admin import NewTopic
@@ -166,14 +168,14 @@ class Bench:
 
     def state(self, place, *wanted):
         """Until it is in one of these states, for the newest wish."""
-        number = place.wish().number
+        number = place.read_wish().number
         return self.until(
             place, lambda told: told.get("wish") == number and told.get("state") in wanted
         )
 
     def read_rows(self, place, count):
         """Until so many rows were read since it was added."""
-        number = place.wish().number
+        number = place.read_wish().number
 
         def ready(told):
             rows = (told.get("progress") or {}).get("rows_in", 0)

@@ -151,9 +151,9 @@ def test_requests_do_what_they_say(clients, broker):
 
 def test_the_newest_state_of_a_job_is_what_everybody_reads(clients, broker):
     for number in range(20):
-        clients.write(ClientSettings(broker.bootstrap), "one", {"number": number})
-        clients.write(ClientSettings(broker.bootstrap), "gone", {"number": number})
-    clients.write(ClientSettings(broker.bootstrap), "gone", None)
+        clients.write_state(ClientSettings(broker.bootstrap), "one", {"number": number})
+        clients.write_state(ClientSettings(broker.bootstrap), "gone", {"number": number})
+    clients.write_state(ClientSettings(broker.bootstrap), "gone", None)
     clients.close()
     assert states.read(ClientSettings(broker.bootstrap)) == {"one": {"number": 19}}
     records = penstock.connect(broker.bootstrap).read(states.TOPIC)

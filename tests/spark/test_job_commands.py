@@ -53,12 +53,12 @@ def test_a_job_is_added_listed_stopped_and_removed(here, capsys):
         "running", ["topic events"], "topic people"
     )  # fmt: skip
     assert job(capsys, "stop", "people")[0] == 0
-    assert here.get("people").wish().state == "stopped"
-    number = here.get("people").wish().number
+    assert here.find_job("people").read_wish().state == "stopped"
+    number = here.find_job("people").read_wish().number
     job(capsys, "stop", "people")
-    assert here.get("people").wish().number == number, "there is nothing to do"
+    assert here.find_job("people").read_wish().number == number, "there is nothing to do"
     job(capsys, "start", "--all")
-    assert here.get("people").wish().state == "running"
+    assert here.find_job("people").read_wish().state == "running"
     _, out, _ = job(capsys, "add", "people.toml", "--dry-run", "-o", "json")
     assert json.loads(out)[0]["status"] == "would be replaced"
     with pytest.raises(Failure, match="this needs --yes"):
@@ -101,7 +101,7 @@ def test_a_wrong_file_adds_nothing_and_tells_all(here, capsys):
 
 def test_reset_says_what_it_forgets_first(here, capsys):
     job(capsys, "add", "people.toml")
-    place = here.get("people")
+    place = here.find_job("people")
     assert "has nothing to forget" in job(capsys, "reset", "people")[2]
     place.checkpoint.mkdir()
     (place.checkpoint / "offsets").write_text("0123456789")
@@ -118,8 +118,8 @@ def test_reset_says_what_it_forgets_first(here, capsys):
 
 def test_status_tells_causes_and_checks(here, capsys):
     job(capsys, "add", "people.toml")
-    place = here.get("people")
-    board = Board(place, None, place.wish().number)
+    place = here.find_job("people")
+    board = Board(place, None, place.read_wish().number)
     board.set("failed", JobError("it broke", "mend it"))
     code, out, _ = job(capsys, "status", "people")
     lines = [line.split(maxsplit=1) for line in out.splitlines()]

@@ -93,7 +93,7 @@ def test_a_failure_is_kept_and_restarts_are_counted_until_a_reset(tmp_path):
     assert (place.state()["restarts"], place.state()["cause"]) == (2, None)
     kept = place.error()
     assert (kept["cause"], kept["remedy"], len(kept["trace"])) == ("it broke", "mend it", 20_000)
-    place.forget()
+    place.delete_positions()
     assert Board(place, None, 3).content["restarts"] == 0
 
 
@@ -124,12 +124,12 @@ def test_a_stopped_job_keeps_what_is_known_of_it(tmp_path):
     (tmp_path / "events.toml").write_text(TEXT)
     folder = Folder(tmp_path / "jobs")
     place = folder.add(load(tmp_path / "events.toml"))
-    board = Board(place, None, place.wish().number)
+    board = Board(place, None, place.read_wish().number)
     board.describe(place.job(), "local[2]")
     board.progress({"rows_in": 3})
     board.set("running")
     place.wish_for("stopped")
-    runner.Runner(folder, ClientSettings("nobody:1"), "local[2]", "1g").look()
+    runner.Runner(folder, ClientSettings("nobody:1"), "local[2]", "1g").apply_wishes()
     told = place.state()
     assert told["state"] == "stopped"
     assert (told["reads"], told["writes"]) == (["topic events"], "topic out")
@@ -144,9 +144,9 @@ def test_a_job_runs_when_a_batch_is_delivered_or_there_is_nothing_to_read(tmp_pa
     place = Folder(tmp_path / "jobs").add(job)
     board = Board(place, None, 1)
     attempt = Attempt(None, job, place, ClientSettings("nobody:1"), board)
-    attempt._letters = SimpleNamespace(count=0, saw=lambda *_: 0, keep=lambda: None)
+    attempt._letters = SimpleNamespace(count=0, saw=lambda *_: 0, keep_positions=lambda: None)
     attempt._topics = SimpleNamespace(publish_losses=lambda: None)
-    attempt._reach = SimpleNamespace(look=lambda: True, there=True)
+    attempt._reach = SimpleNamespace(is_reachable=lambda: True, there=True)
     seen = []
 
     class Query:
@@ -181,18 +181,18 @@ def test_a_folder_that_is_only_looked_at_refuses_changes(tmp_path):
     (tmp_path / "events.toml").write_text(TEXT)
     Folder(tmp_path / "jobs").add(load(tmp_path / "events.toml"))
     seen = Folder(tmp_path / "jobs", read_only=True)
-    place = seen.get("events")
-    number = place.wish().number
+    place = seen.find_job("events")
+    number = place.read_wish().number
     for change in (
         lambda: place.wish_for("stopped"),
-        place.forget,
+        place.delete_positions,
         lambda: seen.add(load(tmp_path / "events.toml")),
         lambda: seen.drop("events"),
         lambda: seen.jobs()[0].wish_for("running"),
     ):
         with pytest.raises(JobError, match="nothing can be changed"):
             change()
-    assert place.wish().number == number
+    assert place.read_wish().number == number
 
 
 def test_the_last_batch_of_a_job_that_ends_is_told_however_late_the_listener_is(tmp_path):
@@ -357,12 +357,12 @@ def test_the_folder_keeps_wishes_states_and_the_file(tmp_path):
     folder = Folder(tmp_path / "jobs")
     assert folder.jobs() == []
     with pytest.raises(JobError, match="there is no job 'events'"):
-        folder.get("events")
+        folder.find_job("events")
     place = folder.add(load(tmp_path / "events.toml"))
     (tmp_path / "events.toml").unlink()
     assert [one.name for one in folder.jobs()] == ["events"]
     assert place.job().sources[0].place.topic == "events"
-    first = place.wish()
+    first = place.read_wish()
     second = place.wish_for("stopped")
     assert (first.state, second.state) == ("running", "stopped")
     assert second.number > first.number
@@ -373,7 +373,7 @@ def test_the_folder_keeps_wishes_states_and_the_file(tmp_path):
     place.checkpoint.mkdir()
     (place.checkpoint / "x").write_text("abc")
     assert place.remembers() == {"checkpoint": 3}
-    place.forget()
+    place.delete_positions()
     assert place.remembers() == {}
     folder.drop("events")
     assert folder.jobs() == []
@@ -389,7 +389,7 @@ def test_a_state_may_be_told_by_two_threads_at_once(tmp_path):
         for _ in range(300):
             pace.wait()
             try:
-                place.tell({"state": which * 1000})
+                place.write_state({"state": which * 1000})
             except OSError as problem:
                 failed.append(problem)
 
@@ -503,7 +503,7 @@ def test_a_state_that_cannot_be_written_ends_no_job(monkeypatch):
     )
     monkeypatch.setattr(jobthread, "_PAUSE_S", 0)
     thread = jobthread.JobThread(None, job, None, ClientSettings(""), Full())
-    thread.start()
+    thread.start_thread()
     thread.join(60)
     assert (states, len(ran)) == (["starting", "starting", "finished"], 1)
 

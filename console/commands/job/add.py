@@ -45,7 +45,7 @@ def command(
         return OK
     wished = STOPPED if stopped else RUNNING
     places = [folder.add(job, state=wished) for job in jobs]
-    pairs = [(place, place.wish()) for place in places]
+    pairs = [(place, place.read_wish()) for place in places]
     if not has_runner(folder):
         say(NO_RUNNER)
     rows = rows_of(settle(folder, pairs, timeout, wait=not no_wait))

@@ -27,7 +27,7 @@ def reset(folder: Folder, name: str, yes: bool, dry_run: bool, timeout: float, o
     penstock job reset delays --dry-run
     penstock job reset delays
     """
-    place = folder.get(name)
+    place = folder.find_job(name)
     rows: list[Row] = [
         {"forgets": jobs.REMEMBERED[kind], "name": kind, "bytes": size}
         for kind, size in place.remembers().items()
@@ -39,7 +39,7 @@ def reset(folder: Folder, name: str, yes: bool, dry_run: bool, timeout: float, o
     for row in rows:
         say(f"  {row['forgets']}: {row['bytes']:,} bytes")
     confirm_names(f"Job {name} loses this", [name], yes=yes)
-    if place.wish().state == RUNNING and not jobs.has_runner(folder):
+    if place.read_wish().state == RUNNING and not jobs.has_runner(folder):
         say(NO_RUNNER)
     jobs.reset(folder, place, timeout)
     emit(rows, output)
@@ -61,7 +61,7 @@ def remove(
     \b
     penstock job remove delays
     """
-    places = [folder.get(name) for name in dict.fromkeys(names)]
+    places = [folder.find_job(name) for name in dict.fromkeys(names)]
     if not dry_run:
         listed = ", ".join(place.name for place in places)
         confirm_names(f"This deletes {listed} with its progress", list(names), yes=yes)

@@ -31,7 +31,7 @@ def command(folder: Folder, name: str, lines: int, follow: bool, runner: bool, e
     penstock job logs delays -f
     penstock job logs delays --error
     """
-    place = folder.get(name)
+    place = folder.find_job(name)
     if error:
         return _error(place)
     file = folder.runner / "spark.log" if runner else place.log_file

@@ -114,10 +114,10 @@ def _spark(job: Job, link: Link, master: str, memory: str) -> Iterator[tuple[Any
 
     kafka = reached(settings_of(link, job))
     with tempfile.TemporaryDirectory(prefix="penstock-look-") as place:
-        spark = session.start(job.master or master, Path(place), memory=memory)
+        spark = session.start_session(job.master or master, Path(place), memory=memory)
         try:
             yield spark, kafka.written(Path(place))
         except Exception as problem:
             raise translate(problem, job.name) from None
         finally:
-            session.end(spark)
+            session.end_session(spark)

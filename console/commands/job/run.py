@@ -56,7 +56,7 @@ def command(
     read = job_of(folder, job)
     read = replace(read, trigger_ms=None) if once else read
     place = folder.at(read.name)
-    wished = place.wish()
+    wished = place.read_wish()
     if wished.state == RUNNING and folder.runner_pid() is not None:
         remedy = f"penstock job stop {read.name} ends it there"
         raise JobError(f"the runner runs {read.name} already", remedy)
@@ -66,10 +66,10 @@ def command(
     board = Board(place, None, wished.number)
     board.describe(read, chosen)
     with tempfile.TemporaryDirectory(prefix="penstock-run-") as scratch:
-        spark = session.start(chosen, Path(scratch), memory=memory)
+        spark = session.start_session(chosen, Path(scratch), memory=memory)
         thread = JobThread(spark, read, place, kafka, board)
         _until_end(thread, board)
-        session.end(spark)
+        session.end_session(spark)
     progress = board.content.get("progress") or {}
     row: Row = {"job": read.name, "state": board.state}
     row |= {key: progress.get(key) for key in ("rows_in", "rows_out", "late_rows", "dead_letters")}
@@ -86,7 +86,7 @@ def _until_end(thread: "JobThread", board: Board) -> None:
     ending = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ending.set())
-    thread.start()
+    thread.start_thread()
     said, asked = "", False
     while thread.is_alive():
         ending.wait(0.2)
