@@ -118,6 +118,9 @@ class ConsoleApp(AtTerminal):
         self.history = History(first)
         self.is_paused = False
         self._shown: dict[Place, View] = {}
+        self._head, self._age_words = Words(name="title"), Words(name="age")
+        self._trouble, self._command_line = Words(name="trouble"), Words(name="line")
+        self._tabs = [Tab(kind) for kind in LISTS]
 
     @property
     def here(self) -> Place:
@@ -131,15 +134,14 @@ class ConsoleApp(AtTerminal):
 
     def compose(self) -> ComposeResult:
         with Horizontal(id="head"):
-            yield Words(name="title")
-            yield Words(name="age")
+            yield self._head
+            yield self._age_words
         with Horizontal(id="tabs"):
-            for kind in LISTS:
-                yield Tab(kind)
-        yield Words(name="trouble")
+            yield from self._tabs
+        yield self._trouble
         yield Vertical(id="body")
         yield Prompt(self.world.names)
-        yield Words(name="line")
+        yield self._command_line
         yield Keys()
 
     async def on_mount(self) -> None:
@@ -163,7 +165,7 @@ class ConsoleApp(AtTerminal):
     def _is_there(self) -> bool:
         """Its parts are there: not yet, or not any more, while it begins or ends."""
         running = self.is_running and self.screen_stack  # as it ends, its parts go one by one
-        return bool(running and self._ground.query("#line")) and self.here in self._shown
+        return bool(running and self._command_line.is_attached) and self.here in self._shown
 
     @property
     def _ground(self) -> Screen[Any]:
@@ -206,29 +208,28 @@ class ConsoleApp(AtTerminal):
         """Paints the title and the lines around the view."""
         link, cluster = self.world.link, self.world.cluster.shown
         name = cluster.value.id if cluster.value is not None else ""
-        self._ground.query_one("#title", Words).say(
+        self._head.say(
             ("penstock console", "bold"), "  ",
             (" READ-ONLY " if self.door.read_only else "", "reverse"),
             f"{'  ' if self.door.read_only else ''}{link.bootstrap}",
             (f"  {name}" if self.size.width >= 100 else "", "dim"),
         )  # fmt: skip
         self._age(now)
-        for tab in self._ground.query(Tab):
+        for tab in self._tabs:
             tab.set_class(tab.kind == self.here.tab, "here")
             tab.fit(self.size.width)
         main = self.world.main(self.here).shown
         failure = cluster.failure or main.failure
         if _is_not_local(failure):
             failure = None
-        trouble = self._ground.query_one("#trouble", Words)
         words = ""
         if failure is not None:
             words = f"! {failure.message}" + (f"  → {failure.hint}" if failure.hint else "")
         elif self.here.kind not in (places.OVERVIEW, places.NODES):
             words = self._wrong_in_cluster()
-        trouble.set_class(bool(words) and self.here != HOME, "there")
-        trouble.say(words)
-        self._ground.query_one("#line", Words).say(f"$ {self._line()}")
+        self._trouble.set_class(bool(words) and self.here != HOME, "there")
+        self._trouble.say(words)
+        self._command_line.say(f"$ {self._line()}")
 
     def _wrong_in_cluster(self) -> str:
         """In one line, wherever somebody is."""
@@ -247,7 +248,7 @@ class ConsoleApp(AtTerminal):
             words, style = "✗ no answer", "bold red"
         if self.is_paused:
             words, style = f"paused  {words}", "bold yellow"
-        self._ground.query_one("#age", Words).say((words, style))
+        self._age_words.say((words, style))
 
     def _line(self) -> str:
         view = self.view

@@ -25,6 +25,7 @@ class Chart(Widget):
         self._is_bytes = is_bytes
         self._series = Series()
         self._until_s = self._span_s = 0.0
+        self._drawn = Text()
 
     def show(self, values: Sequence[float]) -> None:
         """One column each, the oldest first: bytes per second or a count per second."""
@@ -34,10 +35,15 @@ class Chart(Widget):
         """A time: a column is the mean of its part. until_s: the right edge, wall clock. span_s:
         from there to the left edge."""
         self._series, self._until_s, self._span_s = series, until_s, span_s
-        self.refresh()
+        if (drawn := self._draw()) != self._drawn:
+            self._drawn = drawn
+            self.refresh()
 
     def render(self) -> Text:
         """The title and as many lines of bars as there is room for."""
+        return self._draw()
+
+    def _draw(self) -> Text:
         width, height = self.size
         told = in_bytes if self._is_bytes else short
         text = Text(no_wrap=True, overflow="ellipsis")

@@ -28,16 +28,22 @@ class LagChart(Widget):
         self._trend: Trend | None = None
         self._now_s = 0.0
         self._kept = False
+        self._drawn = Text()
 
     def show(self, title: str, samples: Sequence[Sample], past: LagPast, now_s: float) -> None:
         """title: what it is the lag of. past: of the group. now_s: the right edge, wall clock."""
         self._title, self._now_s, self._kept = title, now_s, past.kept
         self._trend = trend(samples)
         self._samples = [one for one in samples if now_s - one[0] <= _MOST_S]
-        self.refresh()
+        if (drawn := self._draw()) != self._drawn:
+            self._drawn = drawn
+            self.refresh()
 
     def render(self) -> Text:
         """A line of words and as many lines of bars as there is room for."""
+        return self._draw()
+
+    def _draw(self) -> Text:
         width, height = self.size
         text = Text(no_wrap=True, overflow="ellipsis")
         text.append(f"{plain(self._title)} ", "bold")

@@ -106,6 +106,7 @@ class Rows(ScrollView, can_focus=True):
         self._by: Callable[[str, int], Any] | None = None
         self._cursor = 0
         self._sorted: int | None = None
+        self._drawn: tuple[object, ...] = ()
 
     def show(
         self,
@@ -167,11 +168,21 @@ class Rows(ScrollView, can_focus=True):
             except ValueError:  # it is gone
                 self._cursor = min(self._cursor, max(0, len(self._keys) - 1))
         self.virtual_size = Size(self.scrollable_content_region.width, len(self._keys) + 1)
-        self.refresh()
+        if (drawn := self._on_screen()) != self._drawn:
+            self._drawn = drawn
+            self.refresh()
         if self._cursor != was and self._is_seen(was):
             self.call_after_refresh(self._in_sight)
         if self.key != key:
             self._told(self.Moved)
+
+    def _on_screen(self) -> tuple[object, ...]:
+        """All that the lines on the screen are made of: nothing is drawn while it stays."""
+        top, seen = self.scroll_offset.y, self._keys[self.scroll_offset.y :][: self.size.height]
+        cells = tuple(tuple(self._cells(key)) for key in seen)
+        marked = frozenset(self._marked.intersection(seen)) if self._marked else None
+        place = (self._cursor, top, len(self._keys), self.size, self._sorted, marked)
+        return (cells, place, self._empty, tuple(seen))
 
     def _told(self, kind: type[Opened]) -> None:
         if self.key is not None:

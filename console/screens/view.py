@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, ClassVar, Final, cast
 
+from rich.cells import cell_len
 from rich.text import Text
 from textual.binding import BindingType
 from textual.containers import Vertical
@@ -92,16 +93,32 @@ class Words(Static):
     def __init__(self, *, name: str | None = None, classes: str | None = None) -> None:
         super().__init__(Text(), markup=False, id=name, classes=classes)
         self.told = ""
+        self._parts: tuple[Part, ...] = ()
 
     def say(self, *parts: Part) -> None:
-        """These parts after each other, plain or with a style of rich."""
+        """These parts after each other, plain or with a style of rich. Nothing is drawn where they
+        are the same as before, and nothing is laid out anew where they take the same room."""
+        if parts == self._parts:
+            return
+        self._parts = parts
         text = Text(no_wrap=False, overflow="fold")
         for part in parts:
             words, style = (part, "") if isinstance(part, str) else part
             text.append("\n".join(map(_line, words.split("\n"))), style or None)
-        if text.plain != self.told or text.spans:
-            self.told = text.plain
-            self.update(text)
+        before, self.told = self.told, text.plain
+        self.update(text, layout=not self._fits_as(before))
+
+    def _fits_as(self, before: str) -> bool:
+        """True if the text takes exactly the room that `before` took."""
+        was, now = _widths(before), _widths(self.told)
+        if self.styles.is_auto_width or len(was) != len(now):
+            return was == now
+        return max(was + now) <= self.content_size.width
+
+
+def _widths(text: str) -> list[int]:
+    """The cells that each line takes before it is wrapped."""
+    return [cell_len(line) for line in text.split("\n")]
 
 
 def _line(words: str) -> str:

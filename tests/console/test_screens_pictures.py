@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from textual.widget import Widget
 
 from console.model.quota_rules import Client
 from console.screens.places import Place
@@ -135,3 +136,29 @@ def test_every_word_can_be_read_in_both_themes(shop, still, theme):
 
     sit(shop.bootstrap, act, prepare=prepared)
     assert not faint
+
+
+def test_a_place_whose_answers_stay_draws_nothing(shop, still, monkeypatch):
+    drawn = []
+
+    def refresh(widget, *args, original=Widget.refresh, **named):
+        drawn.append(f"{type(widget).__name__} {widget.id}")
+        return original(widget, *args, **named)
+
+    async def act(seat):
+        app = seat.app
+
+        def redrawn():
+            drawn.clear()
+            app._paint()
+            return set(drawn) - {"Words age"}  # it goes by the clock of the loop
+
+        for place in PLACES:
+            await app.go(place)
+            await seat.until(
+                lambda place=place: app.world.main(place).shown.value is not None, str(place)
+            )
+            await seat.until(lambda: not redrawn(), f"{place.kind} at rest, but it draws {drawn}")
+
+    monkeypatch.setattr(Widget, "refresh", refresh)
+    sit(shop.bootstrap, act, size=LARGE, prepare=prepared)
