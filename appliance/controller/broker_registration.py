@@ -7,7 +7,6 @@ unless another one has taken its very place: then it is dead.
 """
 
 from collections.abc import Mapping
-from typing import Final
 
 from appliance.base import errors
 from appliance.base.dataclass import dataclass
@@ -20,8 +19,6 @@ from appliance.metadata.log_dirs import is_assigned
 from appliance.metadata.parts import BrokerImage, ControllerImage, Endpoint, Feature
 from appliance.metadata.snapshot import broker_record, controller_record
 from appliance.wire.uuids import format_uuid
-
-_NEVER_REGISTERED: Final = -2
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -72,8 +69,7 @@ def register_broker(
     if before is not None and same:
         epoch = before.epoch
     else:
-        last = before.epoch if before else _NEVER_REGISTERED
-        clean = asked.previous_epoch == last
+        clean = _ended_in_order(before, asked)
         records = gone_before(situation, broker_id, asked.log_dirs, clean=clean)
     broker = BrokerImage(
         broker_id=broker_id,
@@ -96,6 +92,14 @@ def _in_its_place(before: BrokerImage, asked: Registering) -> bool:
     folder is locked, so both cannot live."""
     same_doors = bool(before.endpoints) and before.endpoints == asked.endpoints
     return same_doors and not set(before.log_dirs).isdisjoint(asked.log_dirs)
+
+
+def _ended_in_order(before: BrokerImage | None, asked: Registering) -> bool:
+    """True if the broker has all that its registrations so far may count on. One in which it was
+    never unfenced counts on nothing: it was in no ISR. That it exists may be unknown to the broker,
+    which ended before an answer arrived (decision 0110)."""
+    named = asked.previous_epoch
+    return before is not None and named is not None and before.served_epoch <= named <= before.epoch
 
 
 def register_controller(controller: ControllerImage) -> list[Record]:

@@ -54,7 +54,8 @@ class TopicImage:
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class BrokerImage:
-    """One registered broker; `features` are the levels that it supports."""
+    """One registered broker; `features` are the levels that it supports. served_epoch: the newest
+    of its epochs in which it was ever unfenced, as far as the records say; else its present one."""
 
     broker_id: int
     incarnation_id: bytes
@@ -66,6 +67,7 @@ class BrokerImage:
     in_controlled_shutdown: bool = False
     log_dirs: tuple[bytes, ...] = ()
     cordoned_log_dirs: tuple[bytes, ...] | None = None
+    served_epoch: int = field(default=-1, compare=False)  # no record has it, no snapshot either
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)

@@ -209,6 +209,8 @@ def _set_feature(image: ImageState, record: kraft.FeatureLevelRecord) -> list[Ch
 
 
 def _register_broker(image: ImageState, record: kraft.RegisterBrokerRecord) -> list[Change]:
+    before = image.brokers.get(record.broker_id)
+    served = before.served_epoch if before and record.fenced else record.broker_epoch
     image.brokers[record.broker_id] = BrokerImage(
         broker_id=record.broker_id,
         incarnation_id=record.incarnation_id,
@@ -220,6 +222,7 @@ def _register_broker(image: ImageState, record: kraft.RegisterBrokerRecord) -> l
         in_controlled_shutdown=record.in_controlled_shutdown,
         log_dirs=record.log_dirs,
         cordoned_log_dirs=record.cordoned_log_dirs,
+        served_epoch=served,
     )
     return [BrokerChanged(record.broker_id)]
 
@@ -242,7 +245,8 @@ def _fence(
 ) -> list[Change]:
     broker = _broker(image, record.id, record.epoch)
     fenced = isinstance(record, kraft.FenceBrokerRecord)
-    image.brokers[record.id] = replace(broker, fenced=fenced)
+    served = broker.served_epoch if fenced else broker.epoch
+    image.brokers[record.id] = replace(broker, fenced=fenced, served_epoch=served)
     return [BrokerChanged(record.id)]
 
 
@@ -251,6 +255,7 @@ def _change_broker(image: ImageState, record: kraft.BrokerRegistrationChangeReco
     changed: dict[str, Any] = {}
     if record.fenced != 0:
         changed["fenced"] = record.fenced > 0
+        changed["served_epoch"] = broker.served_epoch if record.fenced > 0 else broker.epoch
     if record.in_controlled_shutdown > 0:
         changed["in_controlled_shutdown"] = True
     if record.log_dirs:

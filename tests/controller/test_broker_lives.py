@@ -198,6 +198,48 @@ def test_a_broker_that_did_not_end_in_order_is_not_eligible():
     assert cluster.shape() == (1, [1], [])
 
 
+def test_a_life_that_was_never_unfenced_costs_nobody_its_eligibility():
+    """Two lives that ended in order name the same epoch: the first had not heard of its own
+    registration, which arrived when it was over."""
+    cluster = Brokers(2)
+    cluster.create("t", [1, 2], min_insync_replicas="2")
+    cluster.kill(2)
+    cluster.kill(1, 2)
+    known = cluster.epochs[2]
+    for _ in range(3):
+        cluster.register(2, previous=known)
+        assert cluster.shape() == (-1, [], [1, 2])
+    cluster.beat(2)
+    assert cluster.shape() == (2, [2], [1])
+
+
+def test_a_life_that_served_is_the_one_that_must_have_ended_in_order():
+    cluster = Brokers(2)
+    cluster.create("t", [1, 2], min_insync_replicas="2")
+    known = cluster.epochs[2]
+    cluster.start(2)
+    cluster.kill(2)
+    assert cluster.shape() == (1, [1], [])
+    cluster.register(1, previous=cluster.epochs[1])
+    cluster.register(2, previous=-1)
+    served = cluster.epochs[1]
+    cluster.beat(1)
+    assert cluster.shape() == (1, [1], [])
+    cluster.kill(1)
+    assert cluster.shape() == (-1, [], [1])
+    cluster.register(1, previous=known)
+    assert cluster.shape() == (-1, [], []), f"it has what it had before {served}"
+
+
+def test_a_name_of_what_is_yet_to_come_is_no_orderly_end():
+    cluster = Brokers(2)
+    cluster.create("t", [1, 2], min_insync_replicas="2")
+    cluster.kill(2)
+    cluster.kill(1, 2)
+    cluster.register(2, previous=cluster.epochs[2] + 1)
+    assert cluster.shape() == (-1, [], [1])
+
+
 def test_the_last_leader_leads_when_nobody_is_eligible_any_more():
     cluster = Brokers(2)
     cluster.create("t", [1, 2], min_insync_replicas="2")
