@@ -19,11 +19,12 @@ from appliance.shell.flusher import Flusher
 from appliance.shell.links import Links
 from appliance.shell.log import Log
 from appliance.shell.loop import Loop
-from appliance.shell.seat import ANEW, Seat
+from appliance.shell.seat import ANEW, UNBEGUN, Seat
 
 
 def run(seat: Seat) -> int:
-    """Control until the appliance drains; 0 is an orderly end."""
+    """Control until the appliance drains; 0 is an orderly end, UNBEGUN one before the cluster has
+    heard that this node may have lost something."""
     log = seat.log()
     tell_denials(seat.authorizer, log)
     links = Links(seat, log)
@@ -40,8 +41,10 @@ def run(seat: Seat) -> int:
     control.auditor = _auditor(seat, disk, loop, log)
     control.open_for_business()
     loop.run(control)
-    control.close()
-    return ANEW if control.doors.anew and not seat.processes.drain else 0
+    begun = control.close()
+    if control.doors.anew and not seat.processes.drain:
+        return ANEW
+    return 0 if begun or seat.clean else UNBEGUN
 
 
 def _auditor(seat: Seat, disk: Disk, loop: Loop, log: Log) -> Auditor:

@@ -187,8 +187,7 @@ class Control:
 
     def open_for_business(self) -> None:
         """Leads at once if this is the only voter, and publishes what that appended; else waits for
-        the quorum. Raises as `first_time`.
-        """
+        the quorum. Raises as `first_time`."""
         with first_time(self._seat):
             if self._quorum.alone:
                 self.lead()
@@ -460,12 +459,13 @@ class Control:
         else:
             self._log.event(NOTICE, "metadata-snapshot", offset=frozen.snapshot.offset)
 
-    def close(self) -> None:
-        """The orderly end: the log is synced, nobody asks any more."""
+    def close(self) -> bool:
+        """The orderly end: the log is synced, nobody asks any more. False: `Node.keeps_a_loss`."""
         self._quorum.log.close()
         for name, keeps in (("history", self.keeper), ("audit", self.auditor)):
             if keeps is not None:
                 self._barrier.bugs.guard(name, keeps.close)
+        return not self._node.keeps_a_loss
 
     def _append(self, records: list[Record]) -> None:
         """Raises DiskFull and NotController: none of it is there then."""

@@ -35,8 +35,9 @@ left its connections to it."""
 _SECRET: Final = os.urandom(32)
 """Of this run: made in the supervisor, which is there before it forks."""
 UNBEGUN: Final = 76
-"""Exit code of an I/O process that ends in order before it has opened anything, where the appliance
-before had not flushed everything: the next start must check as this one would have."""
+"""Exit code of who ends in order where the appliance before had not flushed everything: an I/O
+process before it has opened anything, control before its cluster has heard of that. The next start
+must check, and tell, as this one would have."""
 
 
 @dataclass(slots=True, frozen=True)

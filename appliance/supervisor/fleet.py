@@ -178,7 +178,7 @@ class Fleet:
             return
         seconds = f"{self._layout.crash_window_seconds:g}"
         why = f"{child.peer} died {child.policy.recent} times within {seconds} s, last: {cause}"
-        others = [c for c in self._of(child.peer.kind) if c is not child and c.phase != ISOLATED]
+        others = [c for c in self._of(child.peer.kind) if c is not child and c.start_at >= 0]
         if self._may_rest(child, others):
             child.start_at = now + int(self._layout.crash_window_seconds * SECOND)
             self._log.event(
@@ -193,9 +193,11 @@ class Fleet:
     def _may_rest(self, child: Child, others: list[Child]) -> bool:
         """A child that keeps dying is tried again after a rest, once clients were served: the last
         netproc, too, because its cause may pass, and control of a cluster's node, because that node
-        finds itself isolated and sends clients elsewhere. A start that cannot succeed ends with its
-        cause instead, unless the others serve without that child."""
-        if self.served:
+        finds itself isolated and sends clients elsewhere. Before that the last netproc is as well:
+        what it dies of was no setting (who cannot serve says so), and the logs are served to other
+        nodes and written down as they are. A start that cannot succeed ends with its cause instead,
+        unless the others serve without that child."""
+        if self.served or (child.peer.kind == NETPROC and not others):
             return True
         if child.peer.kind == IOPROC:
             return self._table.cluster_ready and bool(others)
@@ -375,8 +377,9 @@ class Fleet:
         )
 
     def unbegun(self) -> bool:
-        """True if an ioproc ended before it had checked the previous run's leftovers."""
-        return any(child.exit_code == UNBEGUN for child in self._of(IOPROC))
+        """True if an ioproc ended before it had checked the previous run's leftovers, or control
+        before its cluster had heard that there might be some missing."""
+        return any(child.exit_code == UNBEGUN for child in self._of(IOPROC, CONTROL))
 
     def kill_all(self) -> None:
         """At once, whatever they are doing; returns when all are dead."""

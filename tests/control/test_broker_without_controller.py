@@ -1,7 +1,12 @@
-"""A broker that knows no controller: it waits, for whoever is told next."""
+"""A broker that its controller has not registered yet: it waits, for whoever is told next, and
+keeps what that one has to hear."""
 
 from types import SimpleNamespace
 
+import pytest
+
+from appliance.base import errors
+from appliance.base.errors import PeerError
 from appliance.config.load import load
 from appliance.control.broker.channel import NOBODY
 from appliance.control.broker.node import Node
@@ -21,10 +26,11 @@ NOW = 1000
 
 class Link:
     def __init__(self):
-        self.asked = []
+        self.asked, self.waits = [], []
 
-    def ask(self, api_key, *_):
+    def ask(self, api_key, version, values, done, timeout_ms):
         self.asked.append(api_key)
+        self.waits.append(done)
 
     def turn(self):
         return 0
@@ -33,13 +39,53 @@ class Link:
         pass
 
 
-def test_who_knows_nobody_to_ask_does_not_look_again_at_once():
-    config, _ = load(None, SETTINGS)
-    identity = SimpleNamespace(node_id=2, directory_id=bytes(16))
-    incarnation = SimpleNamespace(broker_id=bytes(16), endpoints=())
-    birth = SimpleNamespace(identity=identity, incarnation=incarnation)
-    link, image = Link(), MetadataImage()
-    node = Node(config, birth, lambda controller: link, None, None, Log("control"))
+@pytest.fixture
+def link():
+    return Link()
+
+
+def node_of(link, previous_epoch=-1, **changed):
+    config, _ = load(None, {**SETTINGS, **changed})
+    identity = SimpleNamespace(node_id=2, directory_id=bytes(16), cluster_id="c")
+    incarnation = SimpleNamespace(broker_id=bytes(16), endpoints=(), rack=None)
+    birth = SimpleNamespace(
+        identity=identity, incarnation=incarnation, log_dirs=(), previous_epoch=previous_epoch
+    )
+    return Node(config, birth, lambda controller: link, None, None, Log("control"))
+
+
+def test_who_knows_nobody_to_ask_does_not_look_again_at_once(link):
+    node = node_of(link)
     assert node.controller == NOBODY
-    assert node.turn(NOW, 0, image, False) > NOW
+    assert node.turn(NOW, 0, MetadataImage(), False) > NOW
     assert link.asked == []
+
+
+def test_a_loss_is_kept_until_the_controller_has_registered_it(link):
+    """Else the next start would say that this one, which ended in order, had lost nothing."""
+    node, image = node_of(link), MetadataImage()
+    assert node.keeps_a_loss
+    node.turn_to(1, image)
+    node.turn(NOW, 0, image, False)
+    assert link.asked == [62]
+    link.waits.pop()(PeerError(errors.NETWORK_EXCEPTION, "it hung up"))
+    assert node.keeps_a_loss, "it may not have heard"
+    node.turn(2 * NOW, 0, image, False)
+    link.waits.pop()(SimpleNamespace(error_code=errors.NONE, broker_epoch=7))
+    assert not node.keeps_a_loss
+    node.turn(10 * NOW, 0, image, False)
+    link.waits.pop()(SimpleNamespace(error_code=errors.STALE_BROKER_EPOCH))
+    assert not node.keeps_a_loss, "it has heard, whatever came then"
+
+
+def test_who_lost_nothing_keeps_no_loss(link):
+    assert not node_of(link, previous_epoch=5).keeps_a_loss
+
+
+def test_who_is_no_broker_has_nothing_to_lose(link):
+    roles = {
+        "process.roles": "controller",
+        "listeners": "CONTROLLER://127.0.0.1:9093",
+        "controller.quorum.voters": "2@127.0.0.1:9093,3@127.0.0.1:9094",
+    }
+    assert not node_of(link, **roles).keeps_a_loss

@@ -35,10 +35,14 @@ class Appliance:
         )
         self.connection = None
         if ready:
-            line = self.process.stdout.readline()
-            assert line, self.process.stderr.read()
-            self.address = json.loads(line)["address"]
-            self.reconnect()
+            self.greet()
+
+    def greet(self):
+        """Wait until it is ready, and connect."""
+        line = self.process.stdout.readline()
+        assert line, self.process.stderr.read()
+        self.address = json.loads(line)["address"]
+        self.reconnect()
 
     def reconnect(self):
         self.hang_up()
@@ -242,6 +246,16 @@ def test_signal_before_ready_ends_in_order_but_not_clean(start, tmp_path):
     assert not appliance.clean
 
 
+@pytest.mark.parametrize("name", ["control", "ioproc-0"])
+def test_who_had_not_begun_leaves_no_marker_and_nothing_is_lost(start, tmp_path, name):
+    (tmp_path / f"unbegun-{name}").touch()
+    appliance = start()
+    code, log = appliance.end(signal.SIGTERM)
+    assert code == 0
+    assert "clean=no" in log[-1] and "it had not begun" in log[-1]
+    assert not appliance.clean
+
+
 def test_ioproc_that_dies_while_draining_leaves_no_marker(start):
     appliance = start()
     appliance.kill("netproc-0", signal.SIGSTOP)
@@ -342,13 +356,37 @@ def test_a_member_of_a_cluster_that_cannot_go_on_hangs_up_before_it_flushes(star
     assert (tmp_path / "ended").read_text().split() == ["ioproc-0"]
 
 
-@pytest.mark.parametrize("name", ["control", "netproc-0", "ioproc-0"])
-def test_appliance_that_cannot_go_on_ends_with_the_cause_as_last_line(start, tmp_path, name):
-    (tmp_path / f"crash-{name}").touch()
+@pytest.mark.parametrize("netprocs", [1, 2])
+def test_the_last_netproc_rests_at_the_first_start_too(start, tmp_path, netprocs):
+    for index in range(netprocs):
+        (tmp_path / f"crash-netproc-{index}").touch()
+    appliance = start(ready=False, netprocs=netprocs, crash_limit=3, crash_window_seconds=1.5)
+    for line in appliance.process.stderr:
+        if "child-rests" in line:
+            break
+    names = [f"netproc-{index}" for index in range(netprocs)]
+    last = next(name for name in names if f"RuntimeError: poisoned {name}" in line)
+    assert f"{last} died 3 times" in line
+    (tmp_path / f"crash-{last}").unlink()
+    appliance.greet()
+    assert appliance.who(last)["state"] == "ready"
+    assert appliance.call("ask 1 0") == {"generation": 1, "payload": ""}
+    code, _ = appliance.end(signal.SIGTERM)
+    assert code == 0
+
+
+@pytest.mark.parametrize(
+    "wrong", ["crash-control", "crash-ioproc-0", "hopeless-netproc-0", "hopeless-control"]
+)
+def test_appliance_that_cannot_go_on_ends_with_the_cause_as_last_line(start, tmp_path, wrong):
+    (tmp_path / wrong).touch()
     appliance = start(ready=False, crash_limit=3)
     code, log = appliance.end()
     assert code == 1
-    assert f"RuntimeError: poisoned {name}" in log[-1]
+    how, _, name = wrong.partition("-")
+    assert (f"RuntimeError: poisoned {name}" if how == "crash" else wrong.replace("-", " ", 1)) in (
+        log[-1]
+    )
     assert not appliance.clean
 
 

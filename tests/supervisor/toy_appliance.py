@@ -23,6 +23,7 @@ from appliance.ring.process_table import DRAINING, READY, STATE_NAMES, Peer
 from appliance.shell.flusher import Flusher
 from appliance.shell.links import Links
 from appliance.shell.loop import STOP, Loop
+from appliance.shell.seat import UNBEGUN
 from appliance.supervisor import CannotStart, Layout, run
 from appliance.supervisor.folder import CLEAN_NAME
 
@@ -42,7 +43,8 @@ class Toy:
 
     def run(self):
         self.loop.run(self)
-        return 0
+        path = os.path.join(self.seat.data_dir, f"unbegun-{self.seat.me}")
+        return UNBEGUN if os.path.exists(path) else 0
 
     def peers_changed(self, peers):
         pass

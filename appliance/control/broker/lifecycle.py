@@ -61,10 +61,11 @@ class Beat(NamedTuple):
 
 
 class Lifecycle:
-    """epoch: the broker's, UNKNOWN before it is registered. interval_ms: between heartbeats."""
+    """epoch: the broker's, UNKNOWN before it is registered. interval_ms: between heartbeats.
+    was_registered: the controller knows of this start, or did."""
 
     __slots__ = ("_asking", "_due_ms", "_interval_ms", "_leave_ms", "_said", "_tries", "epoch",
-                 "state")  # fmt: skip
+                 "state", "was_registered")  # fmt: skip
 
     def __init__(self, interval_ms: int) -> None:
         assert interval_ms > 0
@@ -75,6 +76,7 @@ class Lifecycle:
         self._said = (True, False)  # want fence, want shut down: of the last heartbeat
         self._leave_ms = NEVER
         self.epoch = UNKNOWN
+        self.was_registered = False
         self.state = State.NEW
 
     @property
@@ -189,6 +191,7 @@ class Lifecycle:
     def _fence(self, epoch: int) -> None:
         """As soon as it may, it asks to be unfenced."""
         self.epoch = epoch
+        self.was_registered = True
         self._said = (True, False)
         self._move(State.FENCED)
 

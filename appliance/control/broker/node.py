@@ -154,6 +154,13 @@ class Node:
         """Others count on this node, so that it must not end before it has left."""
         return self.lifecycle.state not in (State.NEW, State.GONE)
 
+    @property
+    def keeps_a_loss(self) -> bool:
+        """The cluster has yet to hear that this broker may have lost what it had: it registers with
+        no epoch before, and has not done so."""
+        counts = self._is_broker and not self.alone
+        return counts and self._birth.previous_epoch < 0 and not self.lifecycle.was_registered
+
     def leave(self) -> None:
         """The appliance is to end. It has left when it is no `member` any more."""
         self.lifecycle.leave(self._now_ms)

@@ -23,7 +23,7 @@ EVENTS: Final[dict[str, str]] = {
     "certificate-renewed": "A listener presents another certificate from now on; existing connections stay open.",
     "checkpoint-failed": "The checkpoint of log offsets could not be written at shutdown or when partitions left a log directory; the next start takes longer.",
     "child-died": "A process ended unexpectedly. It restarts after restart_in_ms, unless the appliance is shutting down; clients retry by themselves.",
-    "child-isolated": "A process that keeps dying during the start is not restarted until the appliance is: the partitions of an I/O process are unavailable meanwhile. Without another process of its kind the start fails, and the appliance ends.",
+    "child-isolated": "A process that keeps dying during the start is not restarted until the appliance is: the partitions of an I/O process are unavailable meanwhile. Without another process of its kind the start fails, and the appliance ends; the last network process is tried again instead (child-rests).",
     "child-killed": "A process hung too long, or held the memory of a dead one, and was killed; a successor replaces it. During shutdown: the process did not end in time.",
     "child-restarted": "The successor of a process has started.",
     "child-rests": "A process died too often in a short time. It restarts after a pause, without limit. The cause says what it dies of; everything else continues.",
