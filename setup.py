@@ -30,9 +30,9 @@ HOT = {
         "error_codes", "ranges",
     ],
     "handlers": [
-        "coordinate", "exchange", "k00_produce", "k01_fetch", "fetch_answer", "fetch_rights",
-        "fetch_sessions", "fetch_state", "fetch_watch", "overtaking", "transactional_produce",
-        "verifying",
+        "coordinate", "exchange", "k00_produce", "k01_fetch", "fetch_answer", "fetch_look",
+        "fetch_rights", "fetch_sessions", "fetch_state", "fetch_watch", "overtaking",
+        "transactional_produce", "verifying",
     ],
     "ioproc": [
         "appending", "arrivals", "asker", "core", "failing", "journaling", "main", "partition",

@@ -8,9 +8,10 @@ import errno
 from typing import Final
 
 from appliance.base import errors
-from appliance.handlers.exchange import Exchange, Host, Piece
-from appliance.handlers.fetch_sessions import Session, must_tell
+from appliance.handlers.exchange import Exchange, Host, Piece, Steps
+from appliance.handlers.fetch_sessions import Session, SessionPartition, must_tell
 from appliance.handlers.fetch_state import FetchedPartition, FetchState, Row
+from appliance.handlers.gather import MANY
 from appliance.handlers.leaders import CurrentLeaders
 from appliance.ring.partition_table import (
     BYTES_OUT,
@@ -37,24 +38,38 @@ def unopened(problem: OSError, *, alone: bool) -> int:
 
 def finish(host: Host, x: Exchange, rows: list[Row]) -> None:
     """Answer with these; what was served is counted, and what a session's client knows is noted."""
+    pieces: list[Piece] = []
+    for _ in _encode(host, x, rows, pieces):
+        pass
+    host.finish(x, pieces)
+
+
+def finish_in_turns(host: Host, x: Exchange, rows: list[Row]) -> None:
+    """The same over several turns."""
+    pieces: list[Piece] = []
+    host.work(x, _encode(host, x, rows, pieces), lambda: host.finish(x, pieces))
+
+
+def _encode(host: Host, x: Exchange, rows: list[Row], pieces: list[Piece]) -> Steps:
+    """Steps of MANY rows that add the answer to `pieces`."""
     state: FetchState = x.state
-    version = x.version
+    version, session = x.version, state.session
     served, replica = host.served, state.request.replica_id >= 0
-    for index, _, file in rows:
-        route = state.asked[index].route
-        if route is not None and file is not None:
-            at = TO_FOLLOWERS if replica else (route.handle & ROW_MASK) * SERVED_COLUMNS
+    told, topics, previous = [], 0, None
+    for number, row in enumerate(rows, 1):
+        index, data, file = row
+        asked = state.asked[index]
+        if asked.route is not None and file is not None:
+            at = TO_FOLLOWERS if replica else (asked.route.handle & ROW_MASK) * SERVED_COLUMNS
             served[at + FETCHES] += 1
             served[at + BYTES_OUT] += file.length
-    told, session_id = rows, 0
-    if state.session is not None:
-        told, session_id = _told(state, state.session, rows), state.session.session_id
-    topics = 0
-    previous = None
-    for _, data, _ in told:
-        topics += data.topic != previous
-        previous = data.topic
-    pieces: list[Piece] = []
+        if session is None or _is_told(state, session, asked, row):
+            told.append(row)
+            topics += data.topic != previous
+            previous = data.topic
+        if number % MANY == 0:
+            yield
+    session_id = 0 if session is None else session.session_id
     no_tags = fetch.tail(version)  # what ends a partition, a topic, and the body
     out = [fetch.top(version, 0, errors.NONE, session_id, topics)]
     leaders = CurrentLeaders(host, x, known=replica) if state.failed else None
@@ -65,7 +80,7 @@ def finish(host: Host, x: Exchange, rows: list[Row]) -> None:
         while end < len(told) and told[end][1].topic == topic:
             end += 1
         out.append(fetch.topic_head(version, topic, end - at))
-        for index, data, records in told[at:end]:
+        for number, (index, data, records) in enumerate(told[at:end], at + 1):
             out.append(fetch.partition_head(version, data))
             if data.error:
                 host.failed(x, data.error)
@@ -74,13 +89,14 @@ def finish(host: Host, x: Exchange, rows: list[Row]) -> None:
                 pieces.append(records)
                 out = []
             out.append(no_tags if leaders is None else _tags(state.found[index], data, leaders))
+            if number % MANY == 0:
+                yield
         out.append(no_tags)
         at = end
     out.append(no_tags if leaders is None else leaders.endpoints(no_tags))
     tail = b"".join(out)
     if tail:
         pieces.append(tail)
-    host.finish(x, pieces)
 
 
 def _tags(found: FetchedPartition, data: PartitionData, leaders: CurrentLeaders) -> bytes:
@@ -92,20 +108,15 @@ def _tags(found: FetchedPartition, data: PartitionData, leaders: CurrentLeaders)
     return leaders.of_fetch(data)
 
 
-def _told(state: FetchState, session: Session, rows: list[Row]) -> list[Row]:
-    """The rows that go into the response of a session: all of a full one, only the news of an
-    incremental one."""
-    told = []
-    for row in rows:
-        index, data, _ = row
-        asked = state.asked[index]
-        marks = (data.high_watermark, data.log_start_offset)
-        news = must_tell(session, asked, data.error, data.length, marks)
-        found = state.found[index]
-        asked.settled = found.settled
-        if news or found.diverging or found.nearest >= 0 or not state.incremental:
-            told.append(row)
-    return told
+def _is_told(state: FetchState, session: Session, asked: SessionPartition, row: Row) -> bool:
+    """True for a row that goes into the response of a session: each of a full one, only the news
+    of an incremental one."""
+    index, data, _ = row
+    marks = (data.high_watermark, data.log_start_offset)
+    news = must_tell(session, asked, data.error, data.length, marks)
+    found = state.found[index]
+    asked.settled = found.settled
+    return news or found.diverging is not None or found.nearest >= 0 or not state.incremental
 
 
 def throttled(x: Exchange, throttle_ms: int) -> bytes:

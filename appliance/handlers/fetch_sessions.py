@@ -153,8 +153,9 @@ class FetchSessions:
             host.now_ns,
             host.now_ns,
         )
-        for partition in request.partitions:
-            session.ask(partition)
+        session.partitions = {
+            (one.topic, one.partition): SessionPartition(one) for one in request.partitions
+        }
         self._sessions[number] = session
         return errors.NONE, session, False, list(session.partitions.values())
 

@@ -43,7 +43,9 @@ class FetchState:
     a replica is, of which its home has not heard yet. rack: where the consumer stands, when that
     may make a difference. watches: partitions (indices) by the number under which they are watched;
     watched: how many such numbers there were; begun: how often it was begun. looking: which of them
-    moved and are asked for now. rules: the generation by which its rights were looked at."""
+    moved and are asked for now. rules: the generation by which its rights were looked at.
+    rows: of the answer, so far. left: bytes of records that it has room for. has_records: some are
+    in it. asks_again: homes are asked for files that are gone. responding: it is made in turns."""
 
     request: FetchRequest
     session: Session | None
@@ -62,3 +64,8 @@ class FetchState:
     begun: int = 0
     looking: set[int] = field(default_factory=set)
     rules: int = 0
+    rows: list[Row] = field(default_factory=list)
+    left: int = 0
+    has_records: bool = False
+    asks_again: bool = False
+    responding: bool = False

@@ -111,11 +111,11 @@ def in_turns(host: Host, x: Exchange, count: int, steps: Steps, then: Callable[[
         then()
 
 
-def rows_of(things: Iterable[T], do: Callable[[T], object]) -> Steps:
-    """Does this with each of them, with a stop after MANY."""
+def rows_of(things: Iterable[T], do: Callable[[T], object], many: int = MANY) -> Steps:
+    """Does this with each of them, with a stop after so many."""
     for number, one in enumerate(things, 1):
         do(one)
-        if number % MANY == 0:
+        if number % many == 0:
             yield
 
 

@@ -18,48 +18,25 @@ home of an offline partition is always asked, at its end too, where there is not
 tells the error.
 """
 
+from collections.abc import Iterator
 from functools import partial
+from typing import Final
 
 from appliance.base import errors
-from appliance.handlers import fetch_answer, fetch_rights, fetch_watch, nearest
-from appliance.handlers.exchange import (
-    Exchange,
-    FileRange,
-    Handler,
-    Host,
-)
-from appliance.handlers.fetch_sessions import (
-    FetchSessions,
-    SessionPartition,
-    absent,
-    settled,
-)
-from appliance.handlers.fetch_state import FetchedPartition, FetchState, Row
+from appliance.handlers import fetch_answer, fetch_rights, fetch_watch
+from appliance.handlers.exchange import Exchange, FileRange, Handler, Host, Steps
+from appliance.handlers.fetch_look import look_at_partition, read_partition, visible_to_replica
+from appliance.handlers.fetch_sessions import FetchSessions
+from appliance.handlers.fetch_state import FetchedPartition, FetchState
 from appliance.handlers.fetch_watch import FIRST_WATCH, MOST_PARKED
-from appliance.ring.messages import (
-    ABORTED,
-    ANY_REPLICA,
-    READ,
-    READ_COMMITTED,
-    READ_GONE,
-    READ_REPLICA,
-    READ_WAIT,
-    Message,
-)
-from appliance.ring.partition_table import (
-    ABORTED_TO,
-    COLUMNS,
-    HIGH_WATERMARK,
-    LAST_STABLE,
-    LOG_END,
-    LOG_START,
-    OFFLINE,
-    ONLINE,
-    ROW_MASK,
-    STATUS,
-)
+from appliance.handlers.gather import MANY, rows_of
+from appliance.ring.messages import ABORTED, READ_GONE, READ_WAIT, Message
+from appliance.ring.partition_table import HIGH_WATERMARK, LAST_STABLE, LOG_START
 from appliance.wire import fetch
-from appliance.wire.fetch import FetchPartition, PartitionData
+from appliance.wire.fetch import FetchRequest, PartitionData
+
+LONG: Final = 1 << 14
+"""Bytes of a request from which on its partitions are not looked at in the turn that parses it."""
 
 _UNKNOWN = (
     *(errors.UNKNOWN_TOPIC_ID, errors.UNKNOWN_TOPIC_OR_PARTITION),
@@ -67,8 +44,15 @@ _UNKNOWN = (
 )
 
 
-def begin(sessions: FetchSessions, host: Host, x: Exchange) -> None:
-    request = fetch.parse(host.memory, x.position, x.end, x.version)
+def begin(
+    sessions: FetchSessions, host: Host, x: Exchange, request: FetchRequest | None = None
+) -> None:
+    """request: parsed in an earlier turn."""
+    if request is None:
+        request = fetch.parse(host.memory, x.position, x.end, x.version)
+        if x.end - x.position >= LONG:
+            host.work(x, iter((None,)), partial(begin, sessions, host, x, request))
+            return
     room = host.fetch_room(x)
     if request.replica_id >= 0:  # neither quotas nor isolation are for replicas
         request = request._replace(read_committed=False)
@@ -86,101 +70,40 @@ def begin(sessions: FetchSessions, host: Host, x: Exchange) -> None:
     if request.rack and host.rack is not None and request.rack != host.rack:
         state.rack = request.rack
     host.reads(x, request.partitions if session is None else session.partitions)
+    if len(partitions) > MANY:
+        host.work(x, _look_in_turns(host, x), partial(_end_plan, host, x))
+        return
     published = host.partitions.state
     for index, asked in enumerate(partitions):
         version: int = published[asked.row]
         if version != asked.settled:
-            _look(host, x, index, asked)
+            look_at_partition(host, x, index, asked)
+    _end_plan(host, x)
+
+
+def _look_in_turns(host: Host, x: Exchange) -> Steps:
+    """Look at what may have news, with a stop after MANY: homes answer meanwhile."""
+    state: FetchState = x.state
+    published = host.partitions.state
+    looked = 0
+    for index, asked in enumerate(state.asked):
+        version: int = published[asked.row]
+        if version != asked.settled:
+            look_at_partition(host, x, index, asked)
+            looked += 1
+            if looked % MANY == 0:
+                yield
+
+
+def _end_plan(host: Host, x: Exchange) -> None:
+    state: FetchState = x.state
     if state.untold:
         _tell(host, x)
     if not x.pending:
-        if state.failed or state.total >= request.min_bytes:
+        if state.failed or state.total >= state.request.min_bytes:
             _respond(host, x)
         else:
             _settle(host, x)
-
-
-def _look(host: Host, x: Exchange, index: int, asked: SessionPartition) -> None:
-    """Reads a partition from its row and cached location; else asks its ioproc."""
-    state: FetchState = x.state
-    request, partition = state.request, asked.partition
-    if not x.rights.everything:
-        code = fetch_rights.refusal(host, x, partition.topic)
-        if code:
-            asked.route = None
-            state.found[index] = FetchedPartition(code, -1, -1, -1)
-            state.failed = True
-            return
-    route = asked.route
-    if route is None:
-        by_id = x.version >= fetch.FIRST_TOPIC_ID
-        route = host.route(partition.topic, partition.partition, by_id)
-        if route is None and request.replica_id < 0 and x.version >= fetch.FIRST_RACK:
-            route = host.replica(partition.topic, partition.partition, by_id)
-        asked.route = route
-        if route is None:
-            code = absent(host, state.session, partition, by_id)
-            state.found[index] = FetchedPartition(code, -1, -1, -1)
-            state.failed = True
-            return
-        asked.row = (route.handle & ROW_MASK) * COLUMNS
-        if by_id and state.session is not None:
-            state.session.names.setdefault(partition.topic, route.topic)
-    row = host.partitions.read_row(route.handle)
-    high_watermark, stable = row[HIGH_WATERMARK], row[LAST_STABLE]
-    found = state.found[index] = FetchedPartition(0, high_watermark, stable, row[LOG_START])
-    if request.replica_id >= 0:
-        _look_as_replica(host, x, index, row)
-        return
-    if state.rack and _offer_nearest(host, x, index):
-        return
-    limit = stable if request.read_committed else high_watermark
-    stale = partition.current_leader_epoch not in (-1, route.leader_epoch)
-    if partition.fetch_offset == limit and not stale and row[STATUS] != OFFLINE:
-        found.settled = settled(row, route)
-        return
-    size = min(partition.max_bytes, request.max_bytes)
-    place = None
-    if not stale and (not request.read_committed or _all_committed(row, partition)):
-        place = host.glance(x, route, row, partition.fetch_offset, limit, size)
-    if place is None:
-        _read(host, x, index, 0, 0)
-    else:
-        found.file, found.position, found.length, found.first = place
-        state.total += found.length
-
-
-def _look_as_replica(host: Host, x: Exchange, index: int, row: list[int]) -> None:
-    """Its home is asked when there is something to read, and when it is to know of an offset."""
-    state: FetchState = x.state
-    asked = state.asked[index]
-    partition, route = asked.partition, asked.route
-    assert route is not None
-    if (
-        partition.fetch_offset != row[LOG_END]
-        or row[STATUS] != ONLINE
-        or partition.current_leader_epoch not in (-1, route.leader_epoch)
-    ):
-        _read(host, x, index, 0, 0)
-    elif asked.heard:
-        state.found[index].settled = settled(row, route)
-    else:
-        state.untold.append(index)
-
-
-def _offer_nearest(host: Host, x: Exchange, index: int) -> bool:
-    """Asks for the nearest replica first, if any is in the consumer's rack; True if so."""
-    state: FetchState = x.state
-    asked = state.asked[index]
-    partition, route = asked.partition, asked.route
-    assert route is not None
-    found = nearest.in_rack(host, x, route, state.rack)
-    if found is None:
-        return False
-    flags = ANY_REPLICA | (READ_COMMITTED if state.request.read_committed else 0)
-    limits = max(0, min(partition.max_bytes, state.request.max_bytes)), 0
-    host.ask_nearest(x, index, route, flags, partition, found, limits)
-    return True
 
 
 def _tell(host: Host, x: Exchange) -> None:
@@ -189,44 +112,8 @@ def _tell(host: Host, x: Exchange) -> None:
     state: FetchState = x.state
     if x.pending or _enough(state) or state.request.max_wait_ms <= 0:
         for index in state.untold:
-            _read(host, x, index, 0, 0)
+            read_partition(host, x, index, 0, 0)
         state.untold.clear()
-
-
-def _all_committed(row: list[int], partition: FetchPartition) -> bool:
-    """True if nothing from its offset on was aborted, as far as transactions have ended."""
-    return 0 < row[ABORTED_TO] <= partition.fetch_offset + 1
-
-
-def _read(host: Host, x: Exchange, index: int, flags: int, enough: int) -> None:
-    state: FetchState = x.state
-    partition, route = state.asked[index].partition, state.asked[index].route
-    assert route is not None
-    request = state.request
-    size = max(0, min(partition.max_bytes, request.max_bytes))
-    if request.replica_id >= 0:
-        who = request.replica_id, request.replica_epoch, _visible(host, state, index)
-        state.asked[index].heard = True
-        flags |= READ_REPLICA
-        host.ask_as_replica(x, index, route, flags, partition, who, (size, enough))
-        return
-    if request.read_committed:
-        flags |= READ_COMMITTED
-    if x.version >= fetch.FIRST_RACK:
-        flags |= ANY_REPLICA
-    epoch = partition.current_leader_epoch
-    host.ask(x, index, route, READ, flags, partition.fetch_offset, epoch, size, enough)
-
-
-def _visible(host: Host, state: FetchState, index: int) -> int:
-    """As READ has it: the high watermark that a replica is to wait for, where consumers may read
-    from it; 0: it hears of that with the next records."""
-    if host.rack is None:
-        return 0
-    if state.session is None:
-        return state.found[index].high_watermark + 1
-    told = state.asked[index].told
-    return 1 + (-1 if told is None else told[0])
 
 
 def complete(host: Host, x: Exchange, index: int, message: Message | None, payload: bytes) -> None:
@@ -299,7 +186,7 @@ def _answer_replica(host: Host, state: FetchState, index: int, message: Message)
     elif (
         state.parked
         and not message.e
-        and (index not in state.looking or 0 < _visible(host, state, index) <= message.a)
+        and (index not in state.looking or 0 < visible_to_replica(host, state, index) <= message.a)
     ):
         state.failed = True
 
@@ -327,9 +214,9 @@ def _hear_news(host: Host, x: Exchange, number: int, message: Message | None) ->
         moved = fetch_watch.moved(host, state, indices)
     for index in moved:
         if fetch_watch.is_served(host, state, index):
-            _look(host, x, index, state.asked[index])
+            look_at_partition(host, x, index, state.asked[index])
         else:
-            _read(host, x, index, 0, 0)  # its home says what became of it
+            read_partition(host, x, index, 0, 0)  # its home says what became of it
         if index in x.pending:
             state.looking.add(index)
     if message is not None and not moved:
@@ -343,6 +230,8 @@ def expire(host: Host, x: Exchange) -> None:
     """max_wait_ms is over: answer with what there is by now, as Kafka does. The second time a home
     has not said that soon enough: then without it."""
     state: FetchState = x.state
+    if state.responding:
+        return  # nearly answered
     if x.pending:
         _forget(host, x)
     if state.parked and not state.asked_again:
@@ -377,7 +266,7 @@ def _look_again(host: Host, x: Exchange) -> None:
             if not replica and (row[HIGH_WATERMARK], row[LAST_STABLE], row[LOG_START]) == ends:
                 continue
             state.total -= found.length
-        _look(host, x, index, asked)
+        look_at_partition(host, x, index, asked)
 
 
 def _enough(state: FetchState) -> bool:
@@ -433,26 +322,54 @@ def _park(host: Host, x: Exchange, index: int) -> None:
         found.file = None
         here = found.length
     missing = state.request.min_bytes - state.total if len(state.asked) == 1 else 1
-    _read(host, x, index, READ_WAIT, here + max(1, missing))
+    read_partition(host, x, index, READ_WAIT, here + max(1, missing))
 
 
 def _respond(host: Host, x: Exchange) -> None:
     """Responds with every partition's answer, cut to the byte budget; the first batch always fits.
-    If files are gone, requests are pending again at return."""
+    If files are gone, requests are pending again at return. Many partitions take several turns."""
     state: FetchState = x.state
     if not x.rights.everything and state.rules != x.rights.generation:
         fetch_rights.judge_anew(host, x)
-    left = min(state.request.max_bytes, host.fetch_max_bytes)
-    empty = True
-    rows: list[Row] = []
-    again = not state.asked_again
+    state.left = min(state.request.max_bytes, host.fetch_max_bytes)
+    state.rows, state.has_records = [], False
+    state.asks_again = not state.asked_again
+    indices = sorted(state.found)  # a home may have answered for one that was settled
+    if len(indices) > MANY:
+        state.responding = True
+        steps = rows_of(_cut(indices), partial(_add_rows, host, x), 1)
+        host.work(x, steps, partial(_end_rows, host, x))
+        return
+    _add_rows(host, x, indices)
+    if not x.pending:
+        fetch_answer.finish(host, x, state.rows)
+
+
+def _cut(indices: list[int]) -> Iterator[list[int]]:
+    for at in range(0, len(indices), MANY):
+        yield indices[at : at + MANY]
+
+
+def _end_rows(host: Host, x: Exchange) -> None:
+    state: FetchState = x.state
+    if x.pending:
+        state.responding = False
+    elif state.asks_again and state.asked_again:  # and they have answered already
+        _respond(host, x)
+    else:
+        fetch_answer.finish_in_turns(host, x, state.rows)
+
+
+def _add_rows(host: Host, x: Exchange, indices: list[int]) -> None:
+    """What of these partitions goes into the answer, behind those of `state.rows`."""
+    state: FetchState = x.state
     committed = state.request.read_committed
-    for index in sorted(state.found):  # a home may have answered for one that was settled
+    for index in indices:
         partition, route = state.asked[index].partition, state.asked[index].route
         found = state.found[index]
-        length = min(found.length, max(left, 0))
+        length = min(found.length, max(state.left, 0))
         if length < found.first:
-            length = found.first if empty else 0
+            length = 0 if state.has_records else found.first
         code = found.error
         records = None
         if length > 0 and not code:
@@ -461,20 +378,20 @@ def _respond(host: Host, x: Exchange) -> None:
             try:
                 file = found.file or host.segment(route, found.segment, found.layout)
             except OSError as problem:
-                code = fetch_answer.unopened(problem, alone=empty)
+                code = fetch_answer.unopened(problem, alone=not state.has_records)
             if code == fetch_answer.LATER:
                 code = errors.NONE
             elif code:
                 found = state.found[index] = FetchedPartition(code, -1, -1, -1)
-            elif file is None and again:
+            elif file is None and state.asks_again:
                 state.asked_again = True
-                _read(host, x, index, READ_GONE, 0)
+                read_partition(host, x, index, READ_GONE, 0)
             elif file is None:
                 code = errors.NOT_LEADER_OR_FOLLOWER  # replaced just now: the client asks again
             else:
                 records = FileRange(file, found.position, length)
-                left -= length
-                empty = False
+                state.left -= length
+                state.has_records = True
         aborted: bytes | None = b"" if code in _UNKNOWN else None
         if committed and found.nearest < 0:
             aborted = found.aborted
@@ -489,9 +406,7 @@ def _respond(host: Host, x: Exchange) -> None:
             aborted,
             found.nearest,
         )
-        rows.append((index, data, records))
-    if not x.pending:
-        fetch_answer.finish(host, x, rows)
+        state.rows.append((index, data, records))
 
 
 def handler(sessions: FetchSessions) -> Handler:

@@ -246,11 +246,15 @@ def _forgotten_flexible(
     topic_count, p = _compact_count(body, p, end, 3)
     for _ in range(topic_count):
         topic, p = _compact_topic(body, p, end, version)
-        count, p = _compact_count(body, p, end, 4)
-        for _ in range(count):
+        count, p = body[p], p + 1
+        if count > _ONE_BYTE:
+            count, p = read_uvarint(body, p - 1, end)
+        if not 0 < count <= (end - p) // 4 + 1:
+            _check_count(count - 1, 4, end - p)
+        for _ in range(count - 1):
             forgotten.append((topic, _I32(body, p)[0]))
             p += 4
-        p = skip_tagged_fields(body, p, end)
+        p = skip_tagged_fields(body, p, end) if body[p] else p + 1
     return p
 
 

@@ -20,6 +20,7 @@ CALLS = 3 * ELEMENTS
 """In one turn: reading rows into objects is one call each, an answer made at once would be more."""
 TURNS = 2000
 APIS = {
+    "Fetch": 1,
     "ListOffsets": 2,
     "Metadata": 3,
     "OffsetCommit": 8,
