@@ -1,16 +1,15 @@
-"""The page of APIs: keys, names, versions and who answers, as the handlers' registry has them."""
+"""The page of APIs: keys, names, versions and who answers, as the table of APIs has them."""
 
 from typing import Final
 
 from kio.schema.index import api_key_map
 
-from appliance.handlers import k10_find_coordinator, registry
+from appliance.authorization.apis import APIS
+from appliance.handlers import registry
 from appliance.handlers.exchange import Handler
 from appliance.handlers.fetch_sessions import FetchSessions
 from pages.markdown import NOTE, table
 
-_FIND_COORDINATOR: Final = k10_find_coordinator.HANDLER.key
-"""It stands among those of groups, and is answered from the metadata."""
 _KAFKAS: Final = 93
 """Apache Kafka 4.3 has API keys below this one; a newer kio may know of more."""
 _INTRO: Final = f"""\
@@ -62,8 +61,4 @@ def _api(row: Handler) -> tuple[str, str, str]:
 
 
 def _who(row: Handler) -> str:
-    if row in registry.GROUPS and row.key != _FIND_COORDINATOR:
-        return "coordinator of groups"
-    if row in registry.TRANSACTIONS:
-        return "coordinator of transactions"
-    return "controller" if row in registry.FORWARDED else "network process"
+    return APIS[row.key].decided

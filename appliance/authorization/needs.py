@@ -1,7 +1,7 @@
 """Required operations of every API: an operation on a resource, as in Apache Kafka's table (its
 documentation, "Authorization Primitives").
 
-A handler names its needs from here and asks the rights of the caller for them. ApiVersions and
+`authorization/apis.py` says what a request of each API needs as a whole. ApiVersions and
 DescribeCluster need nothing.
 """
 
@@ -64,44 +64,3 @@ DESCRIBE_CLUSTER_CONFIGS: Final = Need(DESCRIBE_CONFIGS, CLUSTER)
 ALTER_CLUSTER_CONFIGS: Final = Need(ALTER_CONFIGS, CLUSTER)
 ACT_AS_BROKER: Final = Need(CLUSTER_ACTION, CLUSTER)
 WRITE_IDEMPOTENTLY: Final = Need(IDEMPOTENT_WRITE, CLUSTER)
-
-WHOLE: Final[dict[int, Need]] = {
-    8: READ_GROUP,
-    9: DESCRIBE_GROUP,
-    11: READ_GROUP,
-    12: READ_GROUP,
-    13: READ_GROUP,
-    14: READ_GROUP,
-    27: WRITE_MARKERS,
-    28: READ_GROUP,
-    29: DESCRIBE_CLUSTER,
-    30: ALTER_CLUSTER,
-    31: ALTER_CLUSTER,
-    34: ALTER_CLUSTER,
-    35: DESCRIBE_CLUSTER,
-    43: ALTER_CLUSTER,
-    45: ALTER_CLUSTER,
-    46: DESCRIBE_CLUSTER,
-    47: DELETE_GROUP,
-    48: DESCRIBE_CLUSTER_CONFIGS,
-    49: ALTER_CLUSTER_CONFIGS,
-    50: DESCRIBE_CLUSTER,
-    51: ALTER_CLUSTER,
-    55: DESCRIBE_CLUSTER,
-    56: ACT_AS_BROKER,
-    57: ALTER_CLUSTER,
-    58: ACT_AS_BROKER,
-    62: ACT_AS_BROKER,
-    63: ACT_AS_BROKER,
-    64: ALTER_CLUSTER,
-    67: ACT_AS_BROKER,
-    68: READ_GROUP,
-    70: ACT_AS_BROKER,
-    73: ACT_AS_BROKER,
-    74: DESCRIBE_CLUSTER_CONFIGS,
-    80: ALTER_CLUSTER,
-    81: ALTER_CLUSTER,
-    82: ACT_AS_BROKER,
-}
-"""API key → what a request needs as a whole, on the cluster or on the one group that it names. What
-each topic or group of a list needs, the handler asks for where it walks the list."""

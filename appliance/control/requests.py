@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from appliance.authorization import needs
+from appliance.authorization.apis import NEEDS
 from appliance.authorization.operations import TEXTS
 from appliance.authorization.rights import Rights
 from appliance.base import errors
@@ -230,7 +231,7 @@ class AdminRequests:
             request = decode_request(ENVELOPE, 0, body)
         except MalformedRequest as cause:
             return self._malformed("Envelope", context, cause)
-        code = context.rights.refusal(needs.WHOLE[ENVELOPE])
+        code = context.rights.refusal(NEEDS[ENVELOPE])
         if code == errors.NONE and not leads:
             code = errors.NOT_CONTROLLER
         if code != errors.NONE:
@@ -397,7 +398,7 @@ def _probe(api: Api, request: Any, context: AdminContext) -> tuple[int, str, int
     """The node to ask before this is decided, if the caller may request it at all."""
     if api.probe is None or context.probed is not None:
         return None
-    need = needs.WHOLE.get(api.key)
+    need = NEEDS.get(api.key)
     allowed = need is None or context.rights.may(need)
     return api.probe(request, context) if allowed else None
 
@@ -411,7 +412,7 @@ def _decide(api: Api, request: Any, version: int, context: AdminContext) -> Answ
 
 def _refusal(api: Api, context: AdminContext) -> int:
     """The error code for a caller who may not request this API at all, or NONE."""
-    need = needs.WHOLE.get(api.key)
+    need = NEEDS.get(api.key)
     return errors.NONE if need is None else context.rights.refusal(need)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 from typing import Any, NamedTuple
 
+from appliance.authorization.apis import APIS, CONTROLLERS
 from appliance.authorization.needs import Need
 from appliance.authorization.rights import NOBODY, Rights
 from appliance.base import errors
@@ -116,11 +117,11 @@ def _never(_: Message) -> bool:
 class Api:
     """One API key that control serves in versions lowest … highest.
 
-    controllers: only the active controller decides, and only who was not a client asks, so nothing
-    is forwarded to it.
+    controllers (derived): only the active controller decides, and only who was not a client asks,
+    so nothing is forwarded to it.
     any_node: whoever has the metadata answers as long as nothing is to be changed; all others are
     for the controller. not_controller: the code of an answer that needs a controller and has none.
-    refused: the answer to a request of which the caller may have nothing (`needs.WHOLE`): its
+    refused: the answer to a request of which the caller may have nothing (`apis.NEEDS`): its
     fields but for the throttle time, of the request and of `error_code` and `error_message`.
     own: whether a request is about this very node alone, so that it decides, whoever leads.
     files: whether it is about files of the node with this id, which refuses it itself when they are
@@ -133,9 +134,7 @@ class Api:
     name: str
     lowest: int
     highest: int
-    first_flexible: int
     decide: Callable[[Message, int, AdminContext], Answer]
-    controllers: bool = False
     any_node: bool = False
     not_controller: int = errors.NOT_CONTROLLER
     refused: Callable[[Message, Values], Values] | None = None
@@ -143,6 +142,10 @@ class Api:
     own: Callable[[Message], bool] = _never
     files: Callable[[Message, int], bool] = lambda request, node_id: False
     seeks: Callable[[Message, AdminContext], tuple[str, ...]] | None = None
+
+    @property
+    def controllers(self) -> bool:
+        return APIS[self.key].listeners == CONTROLLERS
 
 
 def refusals(

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from appliance.authorization.apis import ApiRow
 from appliance.coordinators.runtime import cutting
 from appliance.coordinators.runtime.call import Call
 from appliance.coordinators.runtime.cutting import CutPart
@@ -240,17 +241,9 @@ def _split(
     asked += [CutPart(*one) for one in found]
 
 
-def handler(
-    kind: Kind,
-    key: int,
-    name: str,
-    lowest: int,
-    highest: int,
-    *,
-    others: tuple[str, ...] = (),
-    in_order: bool = False,
-) -> Handler:
-    """A request of this API is for coordinators of this kind to answer. in_order: as of Handler."""
-    assert key in kind.APIS, f"{name} ({key}) is none of {kind.TOPIC.name}"
+def handler(kind: Kind, row: ApiRow, others: tuple[str, ...] = ()) -> Handler:
+    """A request of this API is for coordinators of this kind to answer. others: as of
+    Coordinate."""
+    assert row.key in kind.APIS, f"{row.name} ({row.key}) is none of {kind.TOPIC.name}"
     plan = Coordinate(kind, others)
-    return Handler(key, name, lowest, highest, plan.begin, plan.complete, in_order=in_order)
+    return Handler(*row[:4], plan.begin, plan.complete, in_order=row.in_order)

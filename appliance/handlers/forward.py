@@ -1,5 +1,6 @@
 """Requests that control answers: the network process passes the request on and the answer back."""
 
+from appliance.authorization.apis import CONTROLLERS, ApiRow
 from appliance.base import errors
 from appliance.base.errors import MalformedRequest
 from appliance.handlers.exchange import Exchange, Handler, Host
@@ -25,11 +26,7 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
         host.finish(x, x.state)
 
 
-def handler(
-    key: int, name: str, lowest: int, highest: int, *, between_nodes: bool = False
-) -> Handler:
-    """A request of this API is for control to answer. between_nodes: see `Handler`."""
-    return Handler(
-        key, name, lowest, highest, begin, complete,
-        keeps_body=True, between_nodes=between_nodes,
-    )  # fmt: skip
+def handler(row: ApiRow) -> Handler:
+    """A request of this API is for control to answer."""
+    between_nodes = row.listeners == CONTROLLERS
+    return Handler(*row[:4], begin, complete, keeps_body=True, between_nodes=between_nodes)

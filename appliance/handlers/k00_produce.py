@@ -9,6 +9,7 @@ advertised minimum as a sign that it may compress. What transactional batches ne
 
 from typing import Final
 
+from appliance.authorization.apis import declared
 from appliance.authorization.needs import WRITE_TOPIC
 from appliance.base import errors
 from appliance.base.ids import INTERNAL_TOPICS
@@ -197,4 +198,4 @@ def _finish_with_leaders(host: Host, x: Exchange) -> None:
     host.finish(x, pieces)
 
 
-HANDLER: Final[Handler] = Handler(0, "Produce", 3, 13, begin, complete, expire, keeps_body=True)
+HANDLER: Final[Handler] = Handler(*declared(0), begin, complete, expire, keeps_body=True)

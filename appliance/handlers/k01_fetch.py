@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
+from appliance.authorization.apis import declared
 from appliance.base import errors
 from appliance.handlers import fetch_answer, fetch_rights, fetch_watch
 from appliance.handlers.exchange import Exchange, FileRange, Handler, Host, Steps
@@ -411,4 +412,4 @@ def _add_rows(host: Host, x: Exchange, indices: list[int]) -> None:
 
 def handler(sessions: FetchSessions) -> Handler:
     """The Fetch handler of one network process, which owns the sessions."""
-    return Handler(1, "Fetch", 4, 18, partial(begin, sessions), complete, expire)
+    return Handler(*declared(1), partial(begin, sessions), complete, expire)

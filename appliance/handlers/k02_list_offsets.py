@@ -7,6 +7,7 @@ as Kafka answers without remote storage. Whoever is no consumer (a replica id ot
 the log end as the latest offset, and who is neither consumer nor replica (-2) by any replica.
 """
 
+from appliance.authorization.apis import declared
 from appliance.authorization.needs import DESCRIBE_TOPIC
 from appliance.base import errors
 from appliance.handlers import gather
@@ -82,4 +83,4 @@ def answered(asked: GatheredPartition, message: Message) -> Values:
     }
 
 
-HANDLER = Handler(2, "ListOffsets", 1, 11, begin, gather.complete, slices=True)
+HANDLER = Handler(*declared(2), begin, gather.complete, slices=True)

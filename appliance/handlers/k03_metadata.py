@@ -11,6 +11,7 @@ from collections.abc import Collection
 from dataclasses import field
 from typing import Any
 
+from appliance.authorization.apis import declared
 from appliance.authorization.needs import DESCRIBE_TOPIC
 from appliance.authorization.operations import TOPIC
 from appliance.authorization.rights import Rights
@@ -201,4 +202,4 @@ def _asked(
     return view.topic(found, rights)
 
 
-HANDLER = Handler(3, "Metadata", 0, 13, begin, complete, slices=True)
+HANDLER = Handler(*declared(3), begin, complete, slices=True)

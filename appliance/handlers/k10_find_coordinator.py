@@ -8,6 +8,7 @@ clients need no second round.
 from functools import cache
 from typing import Any
 
+from appliance.authorization.apis import declared
 from appliance.coordinators.find import SEVERAL_SINCE, CoordinatorNode, find, finder
 from appliance.handlers import gather, nodes
 from appliance.handlers.exchange import Exchange, Handler, Host
@@ -44,4 +45,4 @@ def _answer(host: Host, x: Exchange, may_wait: bool) -> None:
         )
 
 
-HANDLER = Handler(10, "FindCoordinator", 0, 6, begin, complete, slices=True)
+HANDLER = Handler(*declared(10), begin, complete, slices=True)

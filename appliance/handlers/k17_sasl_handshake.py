@@ -4,6 +4,7 @@ The client chooses a mechanism. 0: its messages come without Kafka's headers the
 SaslAuthenticate. Out of turn, or where nobody logs in, it is answered with ILLEGAL_SASL_STATE.
 """
 
+from appliance.authorization.apis import declared
 from appliance.handlers import gather
 from appliance.handlers.exchange import Exchange, Handler, Host, Login
 from appliance.ring.messages import Message
@@ -22,4 +23,4 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
     host.settle_login(x, Login(x.state["error_code"], None))
 
 
-HANDLER = Handler(17, "SaslHandshake", 0, 1, choose_mechanism, complete)
+HANDLER = Handler(*declared(17), choose_mechanism, complete)

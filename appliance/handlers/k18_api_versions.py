@@ -10,6 +10,7 @@ to clients' metrics.
 import re
 from collections.abc import Iterable
 
+from appliance.authorization.apis import declared
 from appliance.base import errors
 from appliance.controller.features import SUPPORTED
 from appliance.handlers import gather
@@ -19,8 +20,7 @@ from appliance.wire.build import response
 from appliance.wire.messages import encode_response
 
 KEY = 18
-LOWEST = 0
-HIGHEST = 4
+LOWEST, HIGHEST = declared(KEY)[2:]
 TELEMETRY = (71, 72)
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
@@ -72,7 +72,7 @@ def handler(ranges: Iterable[Range]) -> Handler:
             known[version] = offset, body
         host.finish(x, [body])
 
-    return Handler(KEY, "ApiVersions", LOWEST, HIGHEST, begin, never)
+    return Handler(*declared(KEY), begin, never)
 
 
 def _features(host: Host, version: int) -> dict[str, object]:

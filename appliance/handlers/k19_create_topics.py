@@ -7,6 +7,7 @@ penstock.undelete is brought back instead of made, once the other brokers were a
 """
 
 from appliance.authorization import needs
+from appliance.authorization.apis import declared
 from appliance.base.errors import PeerError
 from appliance.base.ids import ZERO_TOPIC_ID
 from appliance.controller.decision import OK, Record, Result, duplicates, failed
@@ -98,4 +99,4 @@ def _row(
     return row
 
 
-API = Api(19, "CreateTopics", 2, 7, 5, decide, seeks=seeks)
+API = Api(*declared(19), decide, seeks=seeks)

@@ -6,6 +6,7 @@ file.delete.delay.ms.
 """
 
 from appliance.authorization import needs
+from appliance.authorization.apis import declared
 from appliance.authorization.operations import TEXTS
 from appliance.base import errors
 from appliance.controller.topics import TopicToDelete, delete_topics
@@ -69,4 +70,4 @@ def _allowed(
     return wanted, rows
 
 
-API = Api(20, "DeleteTopics", 1, 6, 4, decide)
+API = Api(*declared(20), decide)

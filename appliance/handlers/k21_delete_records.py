@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Final
 
 from appliance.authorization import needs
+from appliance.authorization.apis import declared
 from appliance.base import errors
 from appliance.base.ids import INTERNAL_TOPICS
 from appliance.handlers import gather
@@ -66,4 +67,4 @@ def _reply(host: Host, x: Exchange, values: Values, count: int) -> None:
     gather.reply_in_turns(host, x, values, count)
 
 
-HANDLER = Handler(21, "DeleteRecords", 0, 2, begin, gather.complete, gather.expire, slices=True)
+HANDLER = Handler(*declared(21), begin, gather.complete, gather.expire, slices=True)

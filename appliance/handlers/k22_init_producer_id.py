@@ -9,6 +9,7 @@ then COORDINATOR_LOAD_IN_PROGRESS.
 from typing import Final
 
 from appliance.authorization import needs
+from appliance.authorization.apis import APIS, declared
 from appliance.authorization.rights import Rights
 from appliance.base import errors
 from appliance.base.errors import PeerError
@@ -45,7 +46,7 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
 
 
 HANDLER: Final[Handler] = Handler(
-    22, "InitProducerId", 0, 5, begin, complete, keeps_body=True, in_order=True
+    *declared(22), begin, complete, keeps_body=True, in_order=APIS[22].in_order
 )
 
 
@@ -84,6 +85,6 @@ def _refused(code: int) -> Answer:
 
 
 API: Final = Api(
-    22, "InitProducerId", 0, 5, 2, decide,
+    *declared(22), decide,
     any_node=True, not_controller=errors.COORDINATOR_LOAD_IN_PROGRESS,
 )  # fmt: skip

@@ -4,6 +4,7 @@ epoch ended.
 Clients use it to see whether the log was cut behind them (KIP-101, KIP-320).
 """
 
+from appliance.authorization.apis import declared
 from appliance.authorization.needs import SEE_EPOCHS
 from appliance.handlers import gather
 from appliance.handlers.exchange import Exchange, Handler, Host
@@ -37,4 +38,4 @@ def answered(asked: GatheredPartition, message: Message) -> Values:
     }
 
 
-HANDLER = Handler(23, "OffsetForLeaderEpoch", 2, 4, begin, gather.complete, slices=True)
+HANDLER = Handler(*declared(23), begin, gather.complete, slices=True)

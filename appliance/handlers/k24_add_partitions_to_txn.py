@@ -7,6 +7,7 @@ brokers do is decided here, as what this appliance asks itself does not come thr
 
 from typing import Final
 
+from appliance.authorization.apis import declared
 from appliance.authorization.needs import ACT_AS_BROKER
 from appliance.base import errors
 from appliance.coordinators.transactions.kind import TRANSACTIONS
@@ -28,4 +29,4 @@ def begin(host: Host, x: Exchange) -> None:
         _COORDINATE.begin(host, x)
 
 
-HANDLER: Final[Handler] = Handler(24, "AddPartitionsToTxn", 0, 5, begin, _COORDINATE.complete)
+HANDLER: Final[Handler] = Handler(*declared(24), begin, _COORDINATE.complete)

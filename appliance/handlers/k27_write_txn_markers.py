@@ -9,7 +9,7 @@ more. Coordinators here write markers in their own node's partitions without it
 from collections.abc import Iterable
 from typing import Any
 
-from appliance.authorization.needs import WHOLE
+from appliance.authorization.apis import NEEDS, declared
 from appliance.base import errors
 from appliance.base.dataclass import dataclass
 from appliance.handlers import gather
@@ -30,7 +30,7 @@ class Marking:
 def begin(host: Host, x: Exchange) -> None:
     request = gather.decode(host, x)
     x.state = Marking([], [])
-    refused = x.rights.refusal(WHOLE[x.handler.key])
+    refused = x.rights.refusal(NEEDS[x.handler.key])
     steps = _mark(host, x, request.markers, refused)
     count = sum(len(topic.partition_indexes) for one in request.markers for topic in one.topics)
     gather.in_turns(host, x, count, steps, lambda: _finish_if_complete(host, x))
@@ -103,4 +103,4 @@ def _finish(host: Host, x: Exchange) -> None:
     gather.reply_in_turns(host, x, {"markers": markers}, len(x.state.rows))
 
 
-HANDLER = Handler(27, "WriteTxnMarkers", 1, 2, begin, complete, slices=True)
+HANDLER = Handler(*declared(27), begin, complete, slices=True)

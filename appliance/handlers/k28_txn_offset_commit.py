@@ -9,6 +9,7 @@ what that said.
 
 from typing import Final
 
+from appliance.authorization.apis import APIS, declared
 from appliance.base import errors
 from appliance.base.dataclass import dataclass
 from appliance.base.ids import OFFSETS_TOPIC
@@ -83,4 +84,4 @@ def _decide(host: Host, x: Exchange, index: int, code: int, guard: int) -> None:
         host.coordinate_within(x, index, route, body, code, guard)
 
 
-HANDLER: Final = Handler(_KEY, "TxnOffsetCommit", 0, 5, _PLAN.begin, complete, in_order=True)
+HANDLER: Final = Handler(*declared(_KEY), _PLAN.begin, complete, in_order=APIS[_KEY].in_order)

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from appliance.authorization.apis import declared
 from appliance.base import errors
 from appliance.controller.acls import rules
 from appliance.handlers.acl_answers import asked, entry_of, is_secured, resource_of
@@ -31,4 +32,4 @@ def refused(request: Message, told: Values) -> Values:
     return {**told, "resources": []}
 
 
-API = Api(29, "DescribeAcls", 1, 3, 2, decide, any_node=True, refused=refused)
+API = Api(*declared(29), decide, any_node=True, refused=refused)

@@ -1,5 +1,6 @@
 """CreateAcls, API key 30, versions 1 to 3 (2: flexible; 3: users), KIP-140, KIP-290."""
 
+from appliance.authorization.apis import declared
 from appliance.authorization.standard import AclRule
 from appliance.base import errors
 from appliance.controller.acls import ANY, MATCH, create
@@ -46,4 +47,4 @@ def refused(request: Message, told: Values) -> Values:
     return {"results": [told for _ in request.creations]}
 
 
-API = Api(30, "CreateAcls", 1, 3, 2, decide, refused=refused)
+API = Api(*declared(30), decide, refused=refused)

@@ -1,5 +1,6 @@
 """DeleteAcls, API key 31, versions 1 to 3 (2: flexible; 3: users), KIP-140, KIP-290."""
 
+from appliance.authorization.apis import declared
 from appliance.base import errors
 from appliance.controller.acls import remove
 from appliance.handlers.acl_answers import NO_AUTHORIZER, asked, entry_of, is_secured, resource_of
@@ -28,4 +29,4 @@ def refused(request: Message, told: Values) -> Values:
     return {"filter_results": [{**told, "matching_acls": []} for _ in request.filters]}
 
 
-API = Api(31, "DeleteAcls", 1, 3, 2, decide, refused=refused)
+API = Api(*declared(31), decide, refused=refused)

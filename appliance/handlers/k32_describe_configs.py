@@ -11,6 +11,7 @@ answers is.
 from typing import Final
 
 from appliance.authorization import needs
+from appliance.authorization.apis import declared
 from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.controller.config_resources import ConfigResource, check_resource
@@ -112,4 +113,4 @@ def _explain(context: AdminContext, resource: ConfigResource) -> list[Explained]
     return context.described.explained(image, config, situation.node_id)
 
 
-API = Api(32, "DescribeConfigs", 1, 4, 4, decide, any_node=True)
+API = Api(*declared(32), decide, any_node=True)

@@ -3,6 +3,7 @@
 Replaces all settings of a resource: what is not named goes back to its default.
 """
 
+from appliance.authorization.apis import declared
 from appliance.controller.config_resources import ConfigResource
 from appliance.controller.configs import replace_all
 from appliance.handlers.admin import AdminContext, Answer, Api, Message
@@ -33,4 +34,4 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
     return Answer([] if request.validate_only else records, {"throttle_time": 0, "responses": rows})
 
 
-API = Api(33, "AlterConfigs", 0, 2, 2, decide, files=is_of_files)
+API = Api(*declared(33), decide, files=is_of_files)

@@ -5,7 +5,7 @@ partition that is named twice the last folder counts. Folders are named as Descr
 them; a partition that does not exist yet cannot be given a folder beforehand.
 """
 
-from appliance.authorization.needs import WHOLE
+from appliance.authorization.apis import NEEDS, declared
 from appliance.base import errors
 from appliance.base.dataclass import dataclass
 from appliance.handlers import gather
@@ -30,7 +30,7 @@ def begin(host: Host, x: Exchange) -> None:
     for folder in request.dirs:
         for topic in folder.topics:
             wanted |= {(topic.name, index): folder.path for index in topic.partitions}
-    refused = x.rights.refusal(WHOLE[x.handler.key])
+    refused = x.rights.refusal(NEEDS[x.handler.key])
     state = x.state = Moving(list(wanted), dict.fromkeys(wanted, refused))
 
     def ask_home(row: tuple[int, tuple[Place, str]]) -> None:
@@ -73,4 +73,4 @@ def _finish(host: Host, x: Exchange) -> None:
     gather.reply_in_turns(host, x, values, len(x.state.codes))
 
 
-HANDLER = Handler(34, "AlterReplicaLogDirs", 1, 2, begin, complete, slices=True)
+HANDLER = Handler(*declared(34), begin, complete, slices=True)

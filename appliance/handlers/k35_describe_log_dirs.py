@@ -8,6 +8,7 @@ failed is told in a folder of its own, with the error: the log folder around it 
 
 from collections.abc import Iterable
 
+from appliance.authorization.apis import declared
 from appliance.base import errors
 from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
 from appliance.metadata.log_dirs import directory_of
@@ -120,4 +121,4 @@ def refused(request: Message, told: Values) -> Values:
     return {**told, "results": []}
 
 
-API = Api(35, "DescribeLogDirs", 1, 5, 2, decide, any_node=True, refused=refused)
+API = Api(*declared(35), decide, any_node=True, refused=refused)

@@ -7,6 +7,7 @@ answer at all.
 
 from typing import Final
 
+from appliance.authorization.apis import declared
 from appliance.handlers import gather
 from appliance.handlers.exchange import Exchange, Handler, Host, Login
 from appliance.ring.messages import Message
@@ -53,6 +54,6 @@ def _complete_bare(
     host.settle_login(x, login)
 
 
-HANDLER: Final = Handler(36, "SaslAuthenticate", 0, 2, take_message, complete)
-BARE: Final = Handler(36, "SaslAuthenticate", 0, 2, _begin_bare, _complete_bare)
+HANDLER: Final = Handler(*declared(36), take_message, complete)
+BARE: Final = Handler(*declared(36), _begin_bare, _complete_bare)
 """Of a message without headers."""

@@ -4,6 +4,7 @@
 """
 
 from appliance.authorization import needs
+from appliance.authorization.apis import declared
 from appliance.controller.partitions import MorePartitions, create_partitions
 from appliance.handlers.admin import AdminContext, Answer, Api, Message, refusals
 
@@ -25,4 +26,4 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
     return Answer([] if request.validate_only else records, {"throttle_time": 0, "results": rows})
 
 
-API = Api(37, "CreatePartitions", 0, 3, 2, decide)
+API = Api(*declared(37), decide)

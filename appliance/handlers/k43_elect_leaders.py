@@ -4,6 +4,7 @@
 election is done when its record is durable: the timeout is not waited for.
 """
 
+from appliance.authorization.apis import declared
 from appliance.base import errors
 from appliance.controller.elections import PREFERRED, elect_leaders
 from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
@@ -40,4 +41,4 @@ def refused(request: Message, told: Values) -> Values:
     return {**told, "replica_election_results": rows}
 
 
-API = Api(43, "ElectLeaders", 0, 2, 2, decide, refused=refused)
+API = Api(*declared(43), decide, refused=refused)

@@ -4,6 +4,7 @@ SET, DELETE, and for lists APPEND and SUBTRACT, on topics, this broker and the d
 brokers. Levels of loggers (KIP-412) are no metadata: the node that is asked changes its own.
 """
 
+from appliance.authorization.apis import declared
 from appliance.base import errors
 from appliance.controller.config_resources import ConfigResource
 from appliance.controller.configs import SET, ConfigOperation, alter_incrementally
@@ -55,4 +56,4 @@ def _of_loggers(request: Message) -> bool:
     return kinds == {BROKER_LOGGER}
 
 
-API = Api(44, "IncrementalAlterConfigs", 0, 1, 1, decide, own=_of_loggers, files=is_of_files)
+API = Api(*declared(44), decide, own=_of_loggers, files=is_of_files)

@@ -4,6 +4,7 @@
 done when the new replicas are in sync.
 """
 
+from appliance.authorization.apis import declared
 from appliance.base import errors
 from appliance.controller.reassignments import alter_reassignments
 from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
@@ -49,4 +50,4 @@ def refused(request: Message, told: Values) -> Values:
     return {**told, "responses": rows}
 
 
-API = Api(45, "AlterPartitionReassignments", 0, 1, 0, decide, refused=refused)
+API = Api(*declared(45), decide, refused=refused)

@@ -3,6 +3,7 @@
 Only partitions whose replicas are on their way are told.
 """
 
+from appliance.authorization.apis import declared
 from appliance.base import errors
 from appliance.controller.reassignments import reassignments
 from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
@@ -46,4 +47,4 @@ def refused(request: Message, told: Values) -> Values:
     return {**told, "topics": rows}
 
 
-API = Api(46, "ListPartitionReassignments", 0, 0, 0, decide, refused=refused)
+API = Api(*declared(46), decide, refused=refused)

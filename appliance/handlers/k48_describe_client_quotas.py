@@ -9,6 +9,7 @@ the other). Apache Kafka answers UNSUPPORTED_VERSION to it, as to every entity t
 know.
 """
 
+from appliance.authorization.apis import declared
 from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.controller.quotas import Component, describe_quotas
@@ -68,4 +69,4 @@ def refused(request: Message, told: Values) -> Values:
     return {**told, "error_message": None, "entries": None}
 
 
-API = Api(48, "DescribeClientQuotas", 0, 1, 1, decide, any_node=True, refused=refused)
+API = Api(*declared(48), decide, any_node=True, refused=refused)

@@ -1,5 +1,6 @@
 """AlterClientQuotas, API key 49, versions 0 and 1 (1: flexible), KIP-546."""
 
+from appliance.authorization.apis import declared
 from appliance.controller.quotas import QuotaOperation, alter_quotas
 from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
 
@@ -40,4 +41,4 @@ def refused(request: Message, told: Values) -> Values:
     return {"entries": rows}
 
 
-API = Api(49, "AlterClientQuotas", 0, 1, 1, decide, refused=refused)
+API = Api(*declared(49), decide, refused=refused)

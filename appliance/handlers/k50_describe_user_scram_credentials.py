@@ -3,6 +3,7 @@
 A request that names nobody asks for all users. kafka-configs asks this whenever it describes users.
 """
 
+from appliance.authorization.apis import declared
 from appliance.base import errors
 from appliance.controller.scram import credentials
 from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
@@ -39,4 +40,4 @@ def refused(request: Message, told: Values) -> Values:
     return {**told, "results": [row for _ in request.users or ()]}
 
 
-API = Api(50, "DescribeUserScramCredentials", 0, 0, 0, decide, any_node=True, refused=refused)
+API = Api(*declared(50), decide, any_node=True, refused=refused)

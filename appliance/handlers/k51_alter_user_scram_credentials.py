@@ -1,5 +1,6 @@
 """AlterUserScramCredentials, API key 51, version 0 (flexible), KIP-554."""
 
+from appliance.authorization.apis import declared
 from appliance.controller.scram import Deletion, Upsertion, alter
 from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
 
@@ -26,4 +27,4 @@ def refused(request: Message, told: Values) -> Values:
     return {"results": [{**told, "user": name} for name in names]}
 
 
-API = Api(51, "AlterUserScramCredentials", 0, 0, 0, decide, refused=refused)
+API = Api(*declared(51), decide, refused=refused)

@@ -3,6 +3,7 @@
 1: fetch and caught-up times. 2: directory ids, error texts, nodes (KIP-853).
 """
 
+from appliance.authorization.apis import declared
 from appliance.base import errors
 from appliance.base.ids import METADATA_TOPIC
 from appliance.handlers.admin import AdminContext, Answer, Api, Message, QuorumReplica, Values
@@ -92,4 +93,4 @@ def refused(request: Message, told: Values) -> Values:
     return {**told, "topics": [], "nodes": []}
 
 
-API = Api(55, "DescribeQuorum", 0, 2, 0, decide, any_node=True, refused=refused)
+API = Api(*declared(55), decide, any_node=True, refused=refused)

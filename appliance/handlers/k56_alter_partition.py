@@ -6,6 +6,7 @@ controller for another ISR; only brokers do.
 
 from itertools import groupby
 
+from appliance.authorization.apis import declared
 from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.controller.alter_partition import (
@@ -73,4 +74,4 @@ def refused(request: Message, told: Values) -> Values:
     return {"error_code": told["error_code"], "topics": []}
 
 
-API = Api(56, "AlterPartition", 2, 3, 0, decide, refused=refused, controllers=True)
+API = Api(*declared(56), decide, refused=refused)

@@ -4,6 +4,7 @@
 request are made or none.
 """
 
+from appliance.authorization.apis import declared
 from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.controller.decision import Record, Result
@@ -65,4 +66,4 @@ def refused(request: Message, told: Values) -> Values:
     return {**told, "results": []}
 
 
-API = Api(57, "UpdateFeatures", 0, 2, 0, decide, refused=refused)
+API = Api(*declared(57), decide, refused=refused)

@@ -1,6 +1,7 @@
 """DescribeCluster, API key 60, versions 0 to 2 (1: endpoint type, 2: fenced brokers); flexible from
 0."""
 
+from appliance.authorization.apis import declared
 from appliance.base import errors
 from appliance.handlers import describe, gather, nodes
 from appliance.handlers.exchange import Exchange, Handler, Host, never
@@ -71,5 +72,5 @@ def _controllers(host: Host) -> list[dict[str, object]]:
     ]
 
 
-HANDLER = Handler(60, "DescribeCluster", 0, 2, begin, never)
-FOR_CONTROLLERS = Handler(60, "DescribeCluster", 0, 2, begin_for_controllers, never)
+HANDLER = Handler(*declared(60), begin, never)
+FOR_CONTROLLERS = Handler(*declared(60), begin_for_controllers, never)

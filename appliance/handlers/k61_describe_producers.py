@@ -4,6 +4,7 @@ id, and where their open transactions began. Flexible.
 
 from typing import Final
 
+from appliance.authorization.apis import declared
 from appliance.authorization.needs import READ_TOPIC
 from appliance.authorization.operations import TEXTS
 from appliance.base import errors
@@ -73,4 +74,4 @@ def _answer(host: Host, x: Exchange, values: Values, out: list[bytes]) -> Steps:
             yield
 
 
-HANDLER: Final[Handler] = Handler(61, "DescribeProducers", 0, 0, begin, complete, slices=True)
+HANDLER: Final[Handler] = Handler(*declared(61), begin, complete, slices=True)

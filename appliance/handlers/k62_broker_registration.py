@@ -6,6 +6,7 @@
 
 from typing import Final
 
+from appliance.authorization.apis import declared
 from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.controller.admitting import admitted
@@ -81,4 +82,4 @@ def refused(request: Message, told: Values) -> Values:
     return {"error_code": told["error_code"], "broker_epoch": _NO_EPOCH}
 
 
-API = Api(62, "BrokerRegistration", 0, 4, 0, decide, refused=refused, controllers=True)
+API = Api(*declared(62), decide, refused=refused)

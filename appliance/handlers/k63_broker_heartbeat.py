@@ -3,6 +3,7 @@
 1: folders that went offline (KIP-858). 2: folders that take nothing new (KIP-1066).
 """
 
+from appliance.authorization.apis import declared
 from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.controller.broker_states import Heartbeat, HeartbeatAnswer, heartbeat
@@ -47,4 +48,4 @@ def refused(request: Message, told: Values) -> Values:
     return _values(told["error_code"], _REFUSED)
 
 
-API = Api(63, "BrokerHeartbeat", 0, 2, 0, decide, refused=refused, controllers=True)
+API = Api(*declared(63), decide, refused=refused)

@@ -3,6 +3,7 @@
 The cluster forgets a broker that does not come back. One that lives registers again by itself.
 """
 
+from appliance.authorization.apis import declared
 from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.controller.broker_states import unregister
@@ -27,4 +28,4 @@ def refused(request: Message, told: Values) -> Values:
     return told
 
 
-API = Api(64, "UnregisterBroker", 0, 0, 0, decide, refused=refused)
+API = Api(*declared(64), decide, refused=refused)

@@ -3,6 +3,7 @@
 A broker asks for a block of producer ids, which nobody else is given.
 """
 
+from appliance.authorization.apis import declared
 from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.controller.producer_ids import BLOCK, allocate_block_for
@@ -32,4 +33,4 @@ def refused(request: Message, told: Values) -> Values:
     return _values(told["error_code"], 0, 0)
 
 
-API = Api(67, "AllocateProducerIds", 0, 0, 0, decide, refused=refused, controllers=True)
+API = Api(*declared(67), decide, refused=refused)

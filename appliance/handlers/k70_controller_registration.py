@@ -3,6 +3,7 @@
 Every controller tells the active one where it listens and which features it supports.
 """
 
+from appliance.authorization.apis import declared
 from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.controller.admitting import check_controller
@@ -34,4 +35,4 @@ def refused(request: Message, told: Values) -> Values:
     return told
 
 
-API = Api(70, "ControllerRegistration", 0, 0, 0, decide, refused=refused, controllers=True)
+API = Api(*declared(70), decide, refused=refused)

@@ -4,6 +4,7 @@ The network process answers it alone, of the metadata. Counters are asked for as
 what was added since the last push: a push that is lost then takes nothing with it.
 """
 
+from appliance.authorization.apis import declared
 from appliance.base import errors
 from appliance.handlers import gather
 from appliance.handlers.client_metrics import CODECS, NOBODY
@@ -49,4 +50,4 @@ _NOTHING = {
     "requested_metrics": (),
 }
 
-HANDLER = Handler(71, "GetTelemetrySubscriptions", 0, 0, begin, never)
+HANDLER = Handler(*declared(71), begin, never)

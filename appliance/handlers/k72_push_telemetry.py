@@ -3,6 +3,7 @@
 What is pushed is kept as it came (`client_metrics.py`) and opened by whoever looks at it.
 """
 
+from appliance.authorization.apis import declared
 from appliance.handlers import gather
 from appliance.handlers.client_metrics import NOBODY
 from appliance.handlers.exchange import Exchange, Handler, Host, never
@@ -25,4 +26,4 @@ def begin(host: Host, x: Exchange) -> None:
     gather.reply(host, x, {"throttle_time": 0, "error_code": code})
 
 
-HANDLER = Handler(72, "PushTelemetry", 0, 0, begin, never)
+HANDLER = Handler(*declared(72), begin, never)

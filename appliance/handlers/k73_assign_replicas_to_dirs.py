@@ -3,6 +3,7 @@
 A broker says in which of its log folders its replicas are.
 """
 
+from appliance.authorization.apis import declared
 from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.controller.directories import Assigned, assign_replicas
@@ -51,4 +52,4 @@ def refused(request: Message, told: Values) -> Values:
     return _values(told["error_code"])
 
 
-API = Api(73, "AssignReplicasToDirs", 0, 0, 0, decide, refused=refused, controllers=True)
+API = Api(*declared(73), decide, refused=refused)

@@ -4,6 +4,7 @@
 are; groups and client metrics those for which something was set.
 """
 
+from appliance.authorization.apis import declared
 from appliance.base import errors
 from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
 from appliance.metadata.image import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
@@ -34,4 +35,4 @@ def refused(request: Message, told: Values) -> Values:
     return {**told, "config_resources": []}
 
 
-API = Api(74, "ListConfigResources", 0, 1, 0, decide, any_node=True, refused=refused)
+API = Api(*declared(74), decide, any_node=True, refused=refused)

@@ -8,6 +8,7 @@ may not see count for no page: they are told last when they were named, else not
 
 from dataclasses import field
 
+from appliance.authorization.apis import declared
 from appliance.authorization.needs import DESCRIBE_TOPIC
 from appliance.authorization.operations import TOPIC
 from appliance.base import errors
@@ -86,4 +87,4 @@ def _answer(host: Host, x: Exchange, page: TopicPage) -> None:
     gather.reply_in_turns(host, x, values, rows)
 
 
-HANDLER = Handler(75, "DescribeTopicPartitions", 0, 0, begin, never, slices=True)
+HANDLER = Handler(*declared(75), begin, never, slices=True)

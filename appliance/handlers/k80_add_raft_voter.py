@@ -5,6 +5,7 @@ listener that is named, which kraft.version it can follow. 1: the answer may com
 is agreed (KIP-1186).
 """
 
+from appliance.authorization.apis import declared
 from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.controller.admitting import check_voter
@@ -74,6 +75,6 @@ def refused(request: Message, told: Values) -> Values:
 
 
 API = Api(
-    80, "AddRaftVoter", 0, 1, 0, decide, refused=refused, probe=probe,
+    *declared(80), decide, refused=refused, probe=probe,
     not_controller=errors.NOT_LEADER_OR_FOLLOWER,
 )  # fmt: skip

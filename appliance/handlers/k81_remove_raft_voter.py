@@ -3,6 +3,7 @@
 A voter only observes from now on. A leader that removes itself leads until that is agreed.
 """
 
+from appliance.authorization.apis import declared
 from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
@@ -38,6 +39,6 @@ def refused(request: Message, told: Values) -> Values:
 
 
 API = Api(
-    81, "RemoveRaftVoter", 0, 0, 0, decide, refused=refused,
+    *declared(81), decide, refused=refused,
     not_controller=errors.NOT_LEADER_OR_FOLLOWER,
 )  # fmt: skip

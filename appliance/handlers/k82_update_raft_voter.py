@@ -5,6 +5,7 @@ kraft.version it can follow. While voters are static the leader keeps that in me
 upgrade to dynamic ones.
 """
 
+from appliance.authorization.apis import declared
 from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
@@ -74,6 +75,6 @@ def refused(request: Message, told: Values) -> Values:
 
 
 API = Api(
-    82, "UpdateRaftVoter", 0, 0, 0, decide, refused=refused, controllers=True,
+    *declared(82), decide, refused=refused,
     not_controller=errors.NOT_LEADER_OR_FOLLOWER,
 )  # fmt: skip

@@ -10,7 +10,7 @@ from functools import cache
 from struct import Struct
 from typing import Final
 
-from appliance.handlers import k00_produce, k18_api_versions, k47_offset_delete
+from appliance.handlers import k00_produce, k18_api_versions
 from appliance.wire.messages import response_type
 from appliance.wire.varint import read_uvarint
 
@@ -18,7 +18,7 @@ _MS: Final = Struct(">i")
 _COUNT: Final = Struct(">i").unpack_from
 _FIRST_FLEXIBLE_PRODUCE: Final = 9
 _FIRST_FLEXIBLE_API_VERSIONS: Final = 3
-_OFFSET_DELETE: Final = k47_offset_delete.HANDLER.key
+_OFFSET_DELETE: Final = 47
 _ERROR_CODE: Final = 2  # bytes of what comes first there and in ApiVersions
 _API: Final = 6  # bytes of one of its entries; one more when it may have tagged fields
 

@@ -10,6 +10,7 @@ import struct
 import time
 from typing import Any, Final
 
+from appliance.authorization.apis import READS
 from appliance.base.errors import MalformedRequest
 from console.model.failure import UNREACHABLE, Failure, usage
 from console.model.link import Link
@@ -17,11 +18,6 @@ from console.model.link import Link
 _HEAD: Final = struct.Struct(">hhi")
 _CORRELATION: Final = 1
 _API_VERSIONS: Final = 18
-_READS: Final = frozenset(
-    (1, 2, 3, 15, 16, _API_VERSIONS, 29, 32, 35, 46, 48, 50, 55, 60, 61, 65, 66, 69, 75)
-)
-"""Fetch, Metadata, ApiVersions and the requests whose names begin with List and Describe: those
-that change nothing."""
 _MOST: Final = 64 << 20
 _AGAIN: Final = 5
 _AGAIN_S: Final = 0.2
@@ -34,7 +30,7 @@ def ask(
     """The decoded answer to a request, within the link's time limit. server: HOST:PORT of the
     broker that must be asked. What only reads is asked again where the connection ends without an
     answer: the broker's control may be replaced just then. Raises Failure."""
-    reads = key in _READS or values.get("validate_only") is True
+    reads = key in READS or values.get("validate_only") is True
     link.allow(f"API key {key}", reads=reads)
     if not link.is_asked:
         raise usage(

@@ -52,7 +52,7 @@ OF_BROKERS = {
     },
     73: {"broker_id": OTHER, "broker_epoch": 1, "directories": []},
 }  # fmt: skip
-KEYS = [row.key for row in registry.CONTROLLERS]
+KEYS = [row.key for row in registry.CONTROLLERS_ALONE]
 FAR = 1 << 40
 
 
@@ -103,7 +103,7 @@ def values_of(key):
 
 
 def versions(key):
-    row = next(row for row in registry.CONTROLLERS if row.key == key)
+    row = next(row for row in registry.CONTROLLERS_ALONE if row.key == key)
     return sorted({row.lowest, row.highest})
 
 

@@ -193,7 +193,7 @@ def test_what_the_preview_command_says_is_understood():
 
 
 def wish(folder, name):
-    return folder.find_job(name).wish()
+    return folder.find_job(name).read_wish()
 
 
 def test_jobs_are_started_stopped_reset_and_removed_after_a_plan(alone, folder):
@@ -245,7 +245,7 @@ def test_jobs_are_started_stopped_reset_and_removed_after_a_plan(alone, folder):
 
 
 def test_with_read_only_no_job_is_changed(alone, folder):
-    numbers = [one.wish().number for one in folder.jobs()]
+    numbers = [one.read_wish().number for one in folder.jobs()]
 
     async def act(seat):
         await seat.sees("busy", "READ-ONLY")
@@ -260,4 +260,4 @@ def test_with_read_only_no_job_is_changed(alone, folder):
     sit(
         alone.bootstrap, act, size=LARGE, first=Place("jobs"), jobs=str(folder.path), read_only=True
     )
-    assert [one.wish().number for one in folder.jobs()] == numbers
+    assert [one.read_wish().number for one in folder.jobs()] == numbers

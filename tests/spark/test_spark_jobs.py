@@ -51,7 +51,7 @@ def test_a_job_derives_goes_on_where_it_was_and_shows_its_position(bench):
     admin = bench.link.admin()
     asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions("counts")])
     assert asked["counts"].result(30).topic_partitions == [TopicPartition(source, 0, 4)]
-    told = bench.folder.get("counts").remembers()
+    told = bench.folder.find_job("counts").remembers()
     assert set(told) == {"checkpoint", "dead.json", "topics.json"}
 
 

@@ -17,7 +17,7 @@ from tests.upgrade.installed import InPlace, Installed, checkout
 
 pytestmark = pytest.mark.timeout(120)
 OLDER, NEWER, BROKEN = "0.1.1", "0.1.2", "0.1.3"
-SERVES_LESS = ("appliance/handlers/k03_metadata.py", '"Metadata", 0, 13', '"Metadata", 0, 12')
+SERVES_LESS = ("appliance/authorization/apis.py", '"Metadata", 0, 13', '"Metadata", 0, 12')
 """As the sources of OLDER have it."""
 OTHER_TABLES = ("appliance/ring/tables.py", f"FORMAT: Final = {FORMAT}", "FORMAT: Final = 9")
 """In memory, as most versions have them that are not the present one."""

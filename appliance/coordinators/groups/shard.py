@@ -8,7 +8,8 @@ and `replay.APPLY`.
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Final
 
-from appliance.authorization.needs import WHOLE, WRITE_TRANSACTION
+from appliance.authorization.apis import NEEDS
+from appliance.authorization.needs import WRITE_TRANSACTION
 from appliance.base import errors
 from appliance.base.level import LevelTime
 from appliance.coordinators.groups import (
@@ -41,7 +42,7 @@ def _refused(call: Call, request: Any) -> int:
     """The error code of a caller without the rights that the request needs as a whole, on the group
     it names.
     """
-    need = WHOLE.get(call.api_key)
+    need = NEEDS.get(call.api_key)
     if need is None or not hasattr(request, "group_id"):
         return errors.NONE
     if call.api_key == TXN_OFFSET_COMMIT and (
