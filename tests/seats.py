@@ -26,6 +26,7 @@ class Seats:
         self.config = config or BrokerConfig()
         self.data_dir = data_dir
         self.memory = SharedMemory(layout, log)
+        log.bounds = self.memory.tables.bounds.regions["netproc-0"]
         self.table = self.memory.processes
         self.bells = {peer: os.eventfd(0, os.EFD_NONBLOCK) for peer in self.table.peers}
         self.own = os.eventfd(0, os.EFD_NONBLOCK)
@@ -52,6 +53,7 @@ class Seats:
             "rereading": Rereading(self.memory.settings, self.config),
             "events": self.memory.events,
             "security": self.memory.tables.security,
+            "bounds": self.memory.tables.bounds,
             "arenas": self.memory.arenas,
             "doorbell": self.bells[peer],
             "doorbells": {other: bell for other, bell in self.bells.items() if other != peer},

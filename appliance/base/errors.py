@@ -162,7 +162,17 @@ class Refused(PeerError):
 
 
 class MalformedRequest(Exception):
-    """The bytes are not a request of the protocol: log once, close that connection, go on."""
+    """The bytes are not a request of the protocol: log once, close that connection, go on.
+
+    bound: the name of the one in `config/bounds.py` that the request is beyond, "" of none."""
+
+    def __init__(self, why: str, bound: str = "") -> None:
+        super().__init__(why)
+        self.bound = bound
+
+
+class TooManyElements(ValueError):
+    """The arrays of a message have more elements than are taken of one."""
 
 
 class StorageFailed(Exception):

@@ -151,6 +151,8 @@ _OWN = (
     Setting("penstock.connection.control.max.requests", INT, 8, "Administrative requests of one connection that may be in flight before reading pauses.", low=1, high=1024),
     Setting("penstock.connection.no.progress.ms", LONG, 30_000, "A connection without progress in the middle of a request or response is closed after this time, in ms.", low=100),
     Setting("penstock.connection.receive.min.bytes.per.second", INT, 1024, "Minimum rate at which a request must arrive; a connection below it for longer than penstock.connection.no.progress.ms is closed. While others wait for memory, a whole request must arrive within that time. 0: no minimum.", low=0),
+    Setting("penstock.connection.handshakes.max.per.ip", INT, 1024, "TLS handshakes of one address that may be under way in one network process, each in some 45 KB; fewer where the limit of open files is low.", low=16),
+    Setting("penstock.logins.max.waiting", INT, 1024, "Passwords that may wait to be hashed in one network process, and as many tokens to be verified; further logins fail.", low=1),
     Setting("penstock.connection.queued.max.bytes", INT, 4_194_304, "Responses that may wait for a slow client before reading its requests pauses, in bytes.", low=65_536),
     Setting("penstock.topic.trash.retention.ms", LONG, 3_600_000, "Time for which a deleted topic can be restored, in ms; less when the disk is nearly full; 0 deletes it at once.", low=0, mode=CLUSTER_WIDE),
     Setting("penstock.topic.auto.create.max.per.minute", INT, 500, "Topics that one client (a principal at an address) may have created in a minute by naming them, with auto.create.topics.enable. It hears UNKNOWN_TOPIC_OR_PARTITION, and asks again; CreateTopics has no such limit.", low=1, mode=CLUSTER_WIDE),

@@ -14,7 +14,6 @@ SETTING: Final = "penstock.topic.auto.create.max.per.minute"
 _CLIENTS: Final = 4096
 """Buckets that are kept; those that are full again go first."""
 _MINUTE_NS: Final = 60_000_000_000
-_TELL_NS: Final = 1_000_000_000
 
 _Client = tuple[str, str]
 
@@ -22,12 +21,11 @@ _Client = tuple[str, str]
 class AutoCreations:
     """Counts them; a value machine but for its clock."""
 
-    __slots__ = ("_clock", "_told_ns", "_used")
+    __slots__ = ("_clock", "_used")
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._used: dict[_Client, tuple[float, int]] = {}  # what is missing from it, as of when
-        self._told_ns = -_TELL_NS
 
     def admit(self, caller: Caller, most: int) -> bool:
         """Count one more topic of this caller, at most so many a minute. Return False if it may
@@ -41,14 +39,6 @@ class AutoCreations:
         if client not in self._used and len(self._used) >= _CLIENTS:
             self._drop_full(now_ns, most)
         self._used[client] = used + 1, now_ns
-        return True
-
-    def should_tell(self) -> bool:
-        """Return True once in a second: a request may name thousands."""
-        now_ns = self._clock.monotonic_ns()
-        if now_ns - self._told_ns < _TELL_NS:
-            return False
-        self._told_ns = now_ns
         return True
 
     def _drop_full(self, now_ns: int, most: int) -> None:

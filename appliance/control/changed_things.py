@@ -7,6 +7,7 @@ Values of settings are told only where the setting is known and no secret.
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any, Final
 
 from appliance.authentication.mechanisms import BY_NUMBER
@@ -23,6 +24,7 @@ Thing = dict[str, str]
 """type, name, action, and what belongs to that type."""
 _MOST: Final = 1000
 """Records that are looked at; the others are counted."""
+_NAMED: Final = 20
 _CONFIG_KINDS: Final = {
     TOPIC: "TOPIC", BROKER_KIND: "BROKER", BROKER_LOGGER: "BROKER_LOGGER",
     CLIENT_METRICS: "CLIENT_METRICS", GROUP: "GROUP",
@@ -131,3 +133,19 @@ def _quota(record: kraft.ClientQuotaRecord) -> Thing:
     )
     thing = _thing("quota", record.key, "delete" if record.remove else "set")
     return {**thing, "of": entity, **({} if record.remove else {"value": f"{record.value:g}"})}
+
+
+def named(records: Sequence[object]) -> dict[str, str]:
+    """The topics whose making or whose settings these records are, and the settings that they
+    change, without their values, which may be secret."""
+    topics: dict[str, None] = {}
+    settings: dict[str, None] = {}
+    for one in records:
+        if isinstance(one, kraft.TopicRecord):
+            topics[one.name] = None
+        elif isinstance(one, kraft.ConfigRecord):
+            settings[one.name] = None
+            if one.resource_type == TOPIC:
+                topics[one.resource_name] = None
+    told = {"topics": topics, "settings": settings}
+    return {key: ",".join(islice(names, _NAMED)) for key, names in told.items() if names}

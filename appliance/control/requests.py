@@ -6,10 +6,9 @@ should this node lose its leadership first.
 """
 
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import partial
-from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from appliance.authorization import needs
@@ -21,6 +20,7 @@ from appliance.base.caller import Caller
 from appliance.base.clock import Clock
 from appliance.base.errors import DiskFull, MalformedRequest, PeerError
 from appliance.base.ids import INTERNAL_TOPICS
+from appliance.config import bounds
 from appliance.config.internal_topics import DECLARED, InternalTopic
 from appliance.control import enveloped
 from appliance.control.ahead import DecodedAhead
@@ -34,7 +34,7 @@ from appliance.control.broker.forwarding import (
     creation_code,
 )
 from appliance.control.broker.forwarding import enveloped as in_envelope
-from appliance.control.changed_things import audited
+from appliance.control.changed_things import audited, named
 from appliance.control.probing import Probing
 from appliance.control.waiting import FULL, LOST, UNDONE, Decision
 from appliance.controller.decision import NO_LIMIT, MutationPermit, Record
@@ -43,11 +43,9 @@ from appliance.controller.topics import NewTopic, create_topics, internal_topic
 from appliance.handlers.admin import AdminContext, Answer, Api
 from appliance.handlers.admin_apis import APIS
 from appliance.handlers.electing import VoterProbe
-from appliance.metadata.image_state import TOPIC
 from appliance.ring.counters import ErrorCounts
 from appliance.ring.messages import Message
 from appliance.shell.audit import Trail
-from appliance.wire import kraft_records as kraft
 from appliance.wire.build import response
 from appliance.wire.envelope import ENVELOPE
 from appliance.wire.messages import decode_request, encode_response
@@ -60,7 +58,6 @@ CHANGED: Final = "metadata-changed"
 AUTO_CREATED: Final = "topic-auto-created"
 USUAL: Final = (CHANGED, AUTO_CREATED)
 """Events that say who did what; the others tell of something wrong."""
-_NAMED: Final = 20
 
 _NO_LEADER: Final = "This is not the controller: nobody is known to be just now. Try again."
 _TOPIC_MS: Final = 1_000
@@ -137,6 +134,7 @@ class AdminRequests:
             encoded = answer.encoded or self.ahead.answer(key, version, body, answer.values)
         except Exception as why:  # nothing was changed yet: one request must not end the process
             return self._failed(api, version, context, why)
+        self._tell_full(context)
         refuse = partial(self._refuse, api, version, answer.values)
         here = api.any_node or api.own(request) or _of_own_files(api, request, context, answer)
         if not (leads or denied) and (answer.records or not here):
@@ -157,7 +155,7 @@ class AdminRequests:
         told = audited(self._trail, api.name, records, context)
         self._append(records)
         told()
-        self._report(CHANGED, {"request": api.name, **_named(records), **_who(context)})
+        self._report(CHANGED, {"request": api.name, **named(records), **_who(context)})
 
     def _first(
         self, api: Api, version: int, body: bytes, request: Any, context: AdminContext
@@ -358,9 +356,9 @@ class AdminRequests:
             self._report("topic-not-created", {"topic": text, **_who(context), "cause": cause})
             return errors.UNKNOWN_TOPIC_OR_PARTITION, None
         if not self._creations.admit(context.rights.caller, most):
-            if self._creations.should_tell():
-                cause = f"this client has had {most} topics created in a minute ({SETTING})"
-                self._report("topic-not-created", {"topic": text, **_who(context), "cause": cause})
+            cause = f"this client has had {most} topics created in a minute ({SETTING})"
+            told = {"bound": bounds.AUTO_CREATED, "topic": text, **_who(context), "cause": cause}
+            self._report("topic-not-created", told)
             return errors.UNKNOWN_TOPIC_OR_PARTITION, None
         return errors.NONE, NewTopic(text)
 
@@ -369,6 +367,7 @@ class AdminRequests:
             records, [(_, result, _)] = create_topics(context.situation, [topic])
         except PeerError as error:
             return error.code
+        self._tell_full(context)
         if result.code == errors.NONE:
             told = audited(self._trail, "Metadata", records, context)
             try:
@@ -382,6 +381,12 @@ class AdminRequests:
             else:
                 self._say_fewer(topic, declared, context)
         return creation_code(result.code)
+
+    def _tell_full(self, context: AdminContext) -> None:
+        rows = context.situation.node_rows
+        if rows is not None and rows.refused:
+            told = {"bound": bounds.PARTITIONS, **_who(context), "cause": rows.refused}
+            self._report("partition-table-full", told)
 
     def _say_fewer(self, topic: NewTopic, declared: InternalTopic, context: AdminContext) -> None:
         """An internal topic never asks for more replicas than there can be."""
@@ -433,22 +438,6 @@ def _who(context: AdminContext) -> dict[str, object]:
     """The caller's fields in an event."""
     caller = context.rights.caller
     return {"client": caller.client_id, "user": caller.principal.name, "peer": caller.address}
-
-
-def _named(records: Sequence[Record]) -> dict[str, str]:
-    """The topics whose making or whose settings these records are, and the settings that they
-    change, without their values, which may be secret."""
-    topics: dict[str, None] = {}
-    settings: dict[str, None] = {}
-    for one in records:
-        if isinstance(one, kraft.TopicRecord):
-            topics[one.name] = None
-        elif isinstance(one, kraft.ConfigRecord):
-            settings[one.name] = None
-            if one.resource_type == TOPIC:
-                topics[one.resource_name] = None
-    told = {"topics": topics, "settings": settings}
-    return {key: ",".join(islice(names, _NAMED)) for key, names in told.items() if names}
 
 
 def _final(code: int) -> Decision:

@@ -14,6 +14,7 @@ from appliance.base.clock import Clock
 from appliance.base.dataclass import dataclass
 from appliance.base.disk import Disk
 from appliance.base.errors import CannotServe, ConfigError, StorageFailed
+from appliance.config.bounds import PARTITIONS
 from appliance.config.broker import BrokerConfig
 from appliance.control.format import (
     check_metadata_is_there,
@@ -148,6 +149,7 @@ def _say_lacking(log: Log, partitions: int) -> None:
     log.event_seldom(
         ERROR,
         "partition-table-full",
+        bound=PARTITIONS,
         partitions=partitions,
         cause="replicas were placed here for which there is no row: they are not served",
         action=f"restart this node with a larger {MOST}, or move replicas away",

@@ -38,12 +38,13 @@ def _limit(broker: BrokerImage) -> int | None:
 
 class NodeRows:
     """Made anew for each request. free: rows that are left in this node's own table, which knows
-    what is not let go of yet."""
+    what is not let go of yet. refused: why the last refusal was, "" before there is one."""
 
-    __slots__ = ("_free", "_held", "_image", "_limits", "_me", "_partitions", "_taken")
+    __slots__ = ("_free", "_held", "_image", "_limits", "_me", "_partitions", "_taken", "refused")
 
     def __init__(self, image: MetadataImage, me: int, free: int) -> None:
         self._image, self._me, self._free = image, me, free
+        self.refused = ""
         told = {number: _limit(broker) for number, broker in image.brokers.items()}
         self._limits = {number: limit for number, limit in told.items() if limit is not None}
         self._partitions = sum(len(topic.partitions) for topic in image.topics_by_name.values())
@@ -87,12 +88,16 @@ class NodeRows:
             f"node {one} for {max(left[one], 0)} more ({MOST}={self._limits[one]})"
             for one in sorted(full)
         ]
-        return PeerError(
-            errors.INVALID_PARTITIONS,
+        return self.refuse(
             f"{count} partition(s) do not fit: there is room on {', on '.join(named)}. Ask for"
             f" fewer partitions or replicas, name other nodes, delete topics, or raise {MOST} on"
-            " the nodes named and start them anew.",
+            " the nodes named and start them anew."
         )
+
+    def refuse(self, why: str) -> PeerError:
+        """Returns a refusal for lack of rows, and keeps `why` for the log."""
+        self.refused = why
+        return PeerError(errors.INVALID_PARTITIONS, why)
 
     def take(self, placed: Iterable[Sequence[int]]) -> None:
         """These new replicas of partitions are decided."""

@@ -75,11 +75,13 @@ def _grow(situation: Situation, item: MorePartitions, added_before: int) -> list
     room = situation.free_rows if situation.alone else MAX_PARTITIONS_PER_REQUEST
     limit = min(room, MAX_PARTITIONS_PER_REQUEST) - added_before
     if count > limit:
-        raise PeerError(
-            errors.INVALID_PARTITIONS,
+        text = (
             f"{count} partitions more for topic '{item.name}' are too many: at most"
-            f" {max(limit, 0)} can be added now.",
+            f" {max(limit, 0)} can be added now."
         )
+        if room < MAX_PARTITIONS_PER_REQUEST:
+            raise situation.rows.refuse(text)
+        raise PeerError(errors.INVALID_PARTITIONS, text)
     factor = len(topic.partitions[0].replicas)
     if item.assignments is None:
         placed = place(situation, count, factor, "")

@@ -16,6 +16,7 @@ from appliance.controller.configs import topic_config_records
 from appliance.controller.decision import OK, Record, Result, Situation, duplicates, failed
 from appliance.controller.electorate import active_brokers
 from appliance.controller.names import Collisions, check_topic_name
+from appliance.controller.node_rows import MOST
 from appliance.controller.placement import (
     check_active,
     check_assignment,
@@ -164,10 +165,9 @@ def _check_room(situation: Situation, before: int, count: int) -> None:
             f" {MAX_PARTITIONS_PER_REQUEST}; create them in several requests.",
         )
     if situation.alone and before + count > situation.free_rows:
-        raise PeerError(
-            errors.INVALID_PARTITIONS,
+        raise situation.rows.refuse(
             f"This appliance has room for {max(situation.free_rows - before, 0)} more"
-            f" partition(s), {count} were asked for; ask for fewer.",
+            f" partition(s), {count} were asked for; ask for fewer, or raise {MOST}."
         )
 
 

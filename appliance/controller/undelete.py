@@ -74,10 +74,9 @@ def undelete(
 def _check_room(situation: Situation, buried: Buried) -> list[tuple[int, ...]]:
     """The replicas of each partition, for which there is room. Raises PeerError."""
     if situation.alone and buried.partitions > situation.free_rows:
-        raise PeerError(
-            errors.INVALID_PARTITIONS,
+        raise situation.rows.refuse(
             f"This appliance has room for {max(situation.free_rows, 0)} more partition(s), the"
-            f" deleted topic has {buried.partitions}; delete others first.",
+            f" deleted topic has {buried.partitions}; delete others first."
         )
     records = map(kraft.decode, buried.values)
     placed = [tuple(one.replicas) for one in records if isinstance(one, kraft.PartitionRecord)]

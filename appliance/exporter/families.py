@@ -113,6 +113,7 @@ _REQUESTS: Final = (
     Family("penstock_reauthentications_total", COUNTER, ("listener", "mechanism"), "Re-authentications (KIP-368)."),
     Family("penstock_reauthentication_failures_total", COUNTER, ("listener", "mechanism"), "Failed re-authentications."),
     Family("penstock_denials_total", COUNTER, ("operation", "resource"), "Requests or parts of them that the authorizer denied, by operation and kind of resource, in Kafka's words."),
+    Family("penstock_bound_reached_total", COUNTER, ("bound",), "How often a bound of what clients may use was reached; docs/reference/bounds.md says what each is, and which setting moves it."),
     Family("penstock_produce_errors_total", COUNTER, _NONE, "penstock_request_errors_total of Produce, all errors."),
     Family("penstock_fetch_errors_total", COUNTER, _NONE, "penstock_request_errors_total of Fetch, all errors."),
 )  # fmt: skip

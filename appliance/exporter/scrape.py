@@ -25,7 +25,7 @@ from appliance.exporter.partitions import Partitions
 from appliance.exporter.post import Address, Post, of_endpoint
 from appliance.exporter.pushed import PushedMetrics
 from appliance.exporter.requests import STEP_NS, RequestRates
-from appliance.exporter.security import tell_security
+from appliance.exporter.security import tell_bounds, tell_security
 from appliance.exporter.usage import EXPORTER, SUPERVISOR, ProcessUsage, Used
 from appliance.metadata.changes import (
     Change,
@@ -154,6 +154,7 @@ class Exporter:
         self._requests.tell(page, take(self._tables, now_ns, _no_cpu))
         self._clients.tell(page, now_ns // 1_000_000)
         tell_security(page, self._tables.security)
+        tell_bounds(page, self._tables.bounds)
         self._pushed.tell(page, now_ns // 1_000_000)
         self._groups.tell(page)
         self._certificates.tell(page)

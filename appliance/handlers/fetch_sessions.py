@@ -96,12 +96,18 @@ one; whether only news are told; the partitions)."""
 
 class FetchSessions:
     """At most `slots` sessions. Where all are taken, KIP-227 decides which one makes room (its
-    client opens another one); where none does, the newcomer is served without a session. Those of
-    followers count as larger than all others."""
+    client opens another one); where none does, the newcomer is served without a session, and
+    `on_full` is called. Those of followers count as larger than all others."""
 
-    def __init__(self, slots: int, random_id: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        slots: int,
+        random_id: Callable[[], int],
+        on_full: Callable[[], object] | None = None,
+    ) -> None:
         self._slots = slots
         self._random_id = random_id
+        self._on_full = on_full
         self._sessions: OrderedDict[int, Session] = OrderedDict()  # the one used last at the end
         self._refused = (False, 0)  # the weight that could evict nothing
         self._refused_until_ns = 0
@@ -140,6 +146,8 @@ class FetchSessions:
 
     def _open(self, host: Host, request: FetchRequest, by_id: bool) -> Resolved:
         if len(self._sessions) >= self._slots and not self._evict(host.now_ns, request):
+            if self._on_full is not None:
+                self._on_full()
             return _without_session(request)
         number = self._random_id()
         while number == 0 or number in self._sessions:

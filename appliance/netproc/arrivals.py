@@ -14,6 +14,7 @@ from typing import Final, Protocol
 
 from appliance.base.caller import Principal
 from appliance.base.clock import Clock
+from appliance.config.bounds import CONNECTION_RATE, setting_of
 from appliance.netproc.limits import ConnectionLimits
 from appliance.quotas.limits import ARRIVAL, CONNECTION
 from appliance.quotas.meters import Meters
@@ -67,14 +68,17 @@ class ConnectionArrivals:
         pause_ms = self._meters.charge_unless_over(CONNECTION, address, "", 1, now_ns // _NS)
         if pause_ms:
             why = f"{CONNECTION} of this address: it is hung up on in {pause_ms} ms"
-            self._log.event_from(WARNING, "connection-throttled", address, why=why)
+            self._log.event_from(
+                WARNING, "connection-throttled", address, bound=CONNECTION_RATE, why=why
+            )
             heapq.heappush(self.held, (now_ns + pause_ms * _NS, next(self._numbers), sock))
             if len(self.held) > _MOST_HELD or self._limits.is_full(len(self.held)):
                 heapq.heappop(self.held)[2].close()
             return False
         refused = self._limits.admit(address, len(self.held))
         if refused is not None:
-            self._log.event_from(WARNING, "connection-refused", address, why=refused)
+            told = refused._asdict()
+            self._log.event_from(WARNING, "connection-refused", address, **told)
             sock.close()
         return refused is None
 
@@ -82,6 +86,9 @@ class ConnectionArrivals:
         """One more has come by this listener; whether it accepts the next one at once."""
         pause_ms = self._meters.charge(ARRIVAL, "", "", 1, self._clock.monotonic_ns() // _NS)
         if pause_ms:
+            why = f"{setting_of(CONNECTION_RATE)}: nobody is accepted for {pause_ms} ms"
+            told = {"bound": CONNECTION_RATE, "why": why}
+            self._log.event_seldom(WARNING, "connection-throttled", **told)
             self.shut(door, pause_ms * _NS)
         return not pause_ms
 

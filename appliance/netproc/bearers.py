@@ -4,6 +4,7 @@ A slow issuer holds back only logins whose tokens need its keys. Called by `logi
 """
 
 from collections.abc import Callable
+from typing import Final
 
 from appliance.authentication.tokens import (
     KeyPlace,
@@ -22,13 +23,16 @@ Then = Callable[[Verified | None, str], None]
 """Called with what the token says, or None and the reason, which is for the log."""
 _BUSY = "too many logins wait for their tokens to be verified"
 
+_MOST_READING: Final = 1024
+"""Sets of keys that may wait to be read; there are a few."""
+
 
 class Bearers:
     """verifying: its thread."""
 
     def __init__(self, loop: Loop, verifying: Hashing, log: Log) -> None:
         self._verifying = verifying
-        self._reading = Hashing(loop)
+        self._reading = Hashing(loop, _MOST_READING)
         self._log = log
         self._keys: dict[KeyPlace, TokenKeys] = {}
 

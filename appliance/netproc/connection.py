@@ -12,6 +12,7 @@ from typing import Final
 
 from appliance.authorization.rights import Rights
 from appliance.base.caller import ANONYMOUS
+from appliance.config.bounds import HANDSHAKES, LOGIN_BYTES, REQUEST_BYTES, setting_of
 from appliance.handlers.exchange import Line
 from appliance.netproc import sniff, states
 from appliance.netproc.connections_state import ConnectionsState
@@ -248,10 +249,10 @@ class Connection:
                 self._watch()
             self._hang_up_if_drained()
 
-    def complain(self, event: str, why: str) -> None:
-        """One line about this peer, at most one a second for each event and address."""
-        name = self.client_id
-        who = {} if name is None else {"client": name.decode(errors="replace")[:_NAME]}
+    def complain(self, event: str, why: str, bound: str = "") -> None:
+        """One line, at most one a second for each event and address. bound: reached."""
+        client = (self.client_id or b"").decode(errors="replace")[:_NAME]
+        who = {key: one for key, one in (("bound", bound), ("client", client)) if one}
         self._shared.log.event_from(NOTICE, event, self.address, **who, why=why)
 
     def blame(self, where: str, bug: Exception) -> None:
@@ -320,7 +321,7 @@ class Connection:
         shared = self._shared
         if self.transport.stays:
             if not shared.limits.begin_handshake(self.address):
-                self.complain("connection-refused", "too many handshakes of it are under way")
+                self.complain("connection-refused", "too many handshakes", HANDSHAKES)
                 self.close()
                 return
             self._greeting = True
@@ -465,15 +466,14 @@ class Connection:
         shared.admission.in_line = bool(shared.in_line)
 
     def _refuse(self, refused: FrameRefused) -> None:
-        who = sniff.what(refused.head)
+        who, bound = sniff.what(refused.head), ""
         if who is None:
-            stranger = self.session is not None and not self.session.known
-            key = "sasl.server.max.receive.size" if stranger else "socket.request.max.bytes"
-            who = f"{refused}; 8 to {self.framing.limit} are taken ({key})"
+            bound = REQUEST_BYTES if self.session is None or self.session.known else LOGIN_BYTES
+            who = f"{refused}; 8 to {self.framing.limit} are taken ({setting_of(bound)})"
         if sniff.is_http(refused.head):
             with contextlib.suppress(OSError):
                 self.transport.send([sniff.HTTP_ANSWER], False)
-        self.complain("refused-bytes", who)
+        self.complain("refused-bytes", who, bound)
         self.close()
 
     def _hang_up_if_drained(self) -> None:

@@ -7,6 +7,7 @@ from typing import Final
 
 from appliance.base.addresses import plain_address
 from appliance.base.caller import Principal
+from appliance.config.bounds import RECEIVE_MEMORY
 from appliance.config.broker import BrokerConfig
 from appliance.netproc.arrivals import ConnectionArrivals, Door
 from appliance.netproc.connection import Connection
@@ -143,7 +144,7 @@ class Connections:
         self._next_reclaim_ns = shared.now_ns + _RECLAIM_NS
         waiting = len(shared.in_line) + len(shared.hungry)
         why = f"{waiting} connections wait for memory for their requests: penstock.arena.bytes"
-        shared.log.event_seldom(WARNING, "receive-memory-short", why=why)
+        shared.log.event_seldom(WARNING, "receive-memory-short", bound=RECEIVE_MEMORY, why=why)
         for connection in shared.open.values():
             connection.framing.rest()
 

@@ -60,6 +60,7 @@ class ConnectionsState(Generic[C]):
         self.admission = Admission(self.arena, len(memory))
         self.page_cache = PageCache()
         self.limits = ConnectionLimits()
+        self.limits.handshakes = config.int("penstock.connection.handshakes.max.per.ip")
         self.frame_limit = min(config.int("socket.request.max.bytes"), len(memory) // 2)
         self.queued_limit = config.int("penstock.connection.queued.max.bytes")
         self.forwarded_limit = config.int("penstock.connection.control.max.requests")

@@ -16,17 +16,16 @@ from typing import Any, Final
 
 from appliance.shell.loop import Loop
 
-MOST: Final = 1024
-"""Passwords that may wait: some seconds of work."""
 _NICE: Final = 5
 
 Job = tuple[Callable[[], Any], Callable[[Any], None]]
 
 
 class Hashing:
-    """Its thread ends with the process."""
+    """Its thread ends with the process. most: jobs that may wait (penstock.logins.max.waiting)."""
 
-    def __init__(self, loop: Loop) -> None:
+    def __init__(self, loop: Loop, most: int) -> None:
+        self._most = most
         self._loop = loop
         self._jobs: SimpleQueue[Job] = SimpleQueue()
         self._done: deque[tuple[Callable[[Any], None], Any]] = deque()
@@ -37,7 +36,7 @@ class Hashing:
         """Calls `then` by the loop with the result of `work`, with False when it raises. False: too
         many wait, or the system
         has no thread or descriptor left."""
-        if self._waiting >= MOST or not (self._bell >= 0 or self._start_thread()):
+        if self._waiting >= self._most or not (self._bell >= 0 or self._start_thread()):
             return False
         self._waiting += 1
         self._jobs.put((work, then))

@@ -132,7 +132,7 @@ class Intake(RequestReceiver[Connection]):
         """End a request whose body its handler cannot read, with its connection."""
         if x.number != NO_NUMBER:
             self._exchanges.end(x)
-        self._refuse(connection, f"{x.handler.name} v{x.version}: {problem}")
+        self._refuse(connection, f"{x.handler.name} v{x.version}: {problem}", problem.bound)
 
     def _fail(self, connection: Connection, x: Exchange, bug: Exception) -> None:
         """Its bytes may be read until nothing that it has asked is pending."""
@@ -209,6 +209,6 @@ class Intake(RequestReceiver[Connection]):
             return
         self._refuse(connection, f"API key {key} version {version} is not served")
 
-    def _refuse(self, connection: Connection, why: str) -> None:
-        connection.complain("refused-request", why)
+    def _refuse(self, connection: Connection, why: str, bound: str = "") -> None:
+        connection.complain("refused-request", why, bound)
         connection.close()

@@ -8,8 +8,9 @@ too, because each holds memory of OpenSSL's.
 """
 
 from collections import Counter
-from typing import Final
+from typing import Final, NamedTuple
 
+from appliance.config.bounds import CONNECTIONS, CONNECTIONS_OF_ADDRESS, OPEN_FILES
 from appliance.netproc.admission import AddressShare
 
 _SHARE: Final = 3
@@ -19,11 +20,20 @@ _HANDSHAKES: Final = 1024
 _LEAST_HANDSHAKES: Final = 16
 
 
+class RefusedConnection(NamedTuple):
+    """bound: the one in `config/bounds.py` that was reached. why: in words, with the remedy."""
+
+    bound: str
+    why: str
+
+
 class ConnectionLimits:
     """Counts open connections; a value machine. room: the most that there are descriptors for.
-    files: the limit of open files, of which `room` is a share."""
+    files: the limit of open files, of which `room` is a share. handshakes: of one address that may
+    be under way."""
 
     def __init__(self) -> None:
+        self.handshakes = _HANDSHAKES
         self.room = self.files = 1 << 62
         self._total = self._per_address = 0
         self._overrides: dict[str, int] = {}
@@ -46,26 +56,30 @@ class ConnectionLimits:
         """There is no descriptor for one more. held: sockets that are no connections."""
         return self._count + held >= self.room
 
-    def admit(self, address: str, held: int = 0) -> str | None:
+    def admit(self, address: str, held: int = 0) -> RefusedConnection | None:
         """Count one more connection of `address`, or say in words which limit forbids it. held: as
         for `is_full`."""
         limit = self._overrides.get(address, self._per_address)
         if self._open[address] >= limit:
-            return f"{limit} connections of {address} are open: raise max.connections.per.ip"
+            why = f"{limit} connections of {address} are open: raise max.connections.per.ip"
+            return RefusedConnection(CONNECTIONS_OF_ADDRESS, why)
         if self._count >= self._total:
-            return f"{self._total} connections are open: raise max.connections"
+            why = f"{self._total} connections are open: raise max.connections"
+            return RefusedConnection(CONNECTIONS, why)
         if self.is_full(held):
-            return (
+            return RefusedConnection(
+                OPEN_FILES,
                 f"{self._count} connections are open, the share of this process's limit of"
-                f" {self.files} open files: raise it (LimitNOFILE, ulimit -n)"
+                f" {self.files} open files: raise it (LimitNOFILE, ulimit -n)",
             )
         opened = self._open[address]
         left = self.room - self._count - held
         if opened >= _SHARE * left and address not in self._overrides:
-            return (
+            return RefusedConnection(
+                OPEN_FILES,
                 f"{opened} connections of {address} are open, and {left} are left to all others by"
                 f" this process's limit of {self.files} open files: raise it (LimitNOFILE,"
-                " ulimit -n) or say in max.connections.per.ip.overrides how many it may have"
+                " ulimit -n) or say in max.connections.per.ip.overrides how many it may have",
             )
         self._open[address] = opened + 1
         self._count += 1
@@ -78,7 +92,7 @@ class ConnectionLimits:
 
     def begin_handshake(self, address: str) -> bool:
         """Count a handshake of `address`; False: too many are under way."""
-        most = max(_LEAST_HANDSHAKES, min(_HANDSHAKES, self.room // 8))
+        most = max(_LEAST_HANDSHAKES, min(self.handshakes, self.room // 8))
         if self._handshakes[address] >= most:
             return False
         self._handshakes[address] += 1

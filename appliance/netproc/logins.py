@@ -33,6 +33,7 @@ from appliance.base.errors import (
     ConfigError,
 )
 from appliance.config import logins as settings
+from appliance.config.bounds import LOGINS_WAITING, setting_of
 from appliance.config.broker import BrokerConfig
 from appliance.handlers import k18_api_versions
 from appliance.handlers.exchange import LATE, Exchange, Login
@@ -91,7 +92,7 @@ class LoginDesk(Doorkeeper):
         self._shared = shared
         self._names = shared.listeners
         self._exchanges = exchanges
-        self._hashing = Hashing(shared.loop)
+        self._hashing = Hashing(shared.loop, config().int(setting_of(LOGINS_WAITING)))
         self._log = shared.log
         self._bearers = Bearers(shared.loop, self._hashing, shared.log)
         self._secret = secret
@@ -264,7 +265,7 @@ class LoginDesk(Doorkeeper):
         if not self._hashing.ask_thread(
             lambda: is_password(scram, credential, claim.password), then
         ):
-            self._log.event_seldom(WARNING, "logins-refused", why=_TOO_MANY)
+            self._log.event_seldom(WARNING, "logins-refused", bound=LOGINS_WAITING, why=_TOO_MANY)
             raise LoginRefused(plain.NOT_VALID)
         connection: Connection = x.connection
         connection.hold_login()
@@ -297,7 +298,7 @@ class LoginDesk(Doorkeeper):
             self.wait(x, login)
 
         if not self._bearers.verify_token(claim.token, *rules.tokens, then):
-            self._log.event_seldom(WARNING, "logins-refused", why=_TOO_MANY)
+            self._log.event_seldom(WARNING, "logins-refused", bound=LOGINS_WAITING, why=_TOO_MANY)
             raise LoginRefused
         connection.hold_login()
         return None

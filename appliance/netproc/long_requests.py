@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from appliance.base.clock import Clock
 from appliance.base.errors import MalformedRequest
+from appliance.config.bounds import PLAIN_REQUEST_BYTES
 from appliance.handlers.exchange import WORK, Exchange, Host, Steps
 from appliance.netproc.barrier import Barrier
 from appliance.netproc.connection import Connection
@@ -61,7 +62,8 @@ class LongRequests:
         size = x.end - x.position
         if size > self._most:
             raise MalformedRequest(
-                f"{size} bytes, at most {self._most} are taken (penstock.request.max.bytes)"
+                f"{size} bytes, at most {self._most} are taken (penstock.request.max.bytes)",
+                PLAIN_REQUEST_BYTES,
             )
         connection: Connection = x.connection
         slab = connection.framing.slab
@@ -141,7 +143,8 @@ class LongRequests:
     def _refuse(self, x: Exchange, problem: MalformedRequest) -> None:
         self._drop(x)
         connection: Connection = x.connection
-        connection.complain("refused-request", f"{x.handler.name} v{x.version}: {problem}")
+        why = f"{x.handler.name} v{x.version}: {problem}"
+        connection.complain("refused-request", why, problem.bound)
         connection.close()
 
     def _drop(self, x: Exchange) -> None:

@@ -7,10 +7,12 @@ to them (`completions`), and answers leave in the order of the requests (`connec
 import select
 import socket
 from collections.abc import Mapping, Sequence
+from functools import partial
 from secrets import randbits
 from typing import Final
 
 from appliance.base.clock import Clock
+from appliance.config.bounds import FETCH_SESSIONS, setting_of
 from appliance.config.broker import BrokerConfig
 from appliance.handlers import registry
 from appliance.handlers.exchange import Handler as Served
@@ -103,9 +105,8 @@ class Server:
             self.host, self.exchanges, self._following, throttling.watch, barrier, self._outbox
         )
         self._long = LongRequests(self.host, clock, throttling.watch, barrier)
-        slots = seat.config.int("max.incremental.fetch.session.cache.slots") // seat.netprocs
         controllers = registry.controllers_handlers() if seat.config.several else {}
-        self._serves = registry.handlers(FetchSessions(slots, lambda: randbits(31))), controllers
+        self._serves = registry.handlers(_sessions(seat, log)), controllers
         self._handlers = [self._handlers_of(name) for name in self.shared.listeners]
         served = self._handlers, loop, seat.authorizer, self._long
         intake = Intake(self.host, barrier, self._following, *served)
@@ -364,3 +365,10 @@ class Server:
         if over and parting is not None:
             parting.tell(len(self.shared.open))
         return over
+
+
+def _sessions(seat: Seat, log: Log) -> FetchSessions:
+    setting = setting_of(FETCH_SESSIONS)
+    slots = seat.config.int(setting) // seat.netprocs
+    on_full = partial(log.reach, FETCH_SESSIONS, f"{slots} fetch sessions are in use: {setting}")
+    return FetchSessions(slots, lambda: randbits(31), on_full)

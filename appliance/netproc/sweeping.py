@@ -6,6 +6,7 @@ Called by all connections' keeper.
 
 from typing import Final
 
+from appliance.config.bounds import SLOW, STILL
 from appliance.netproc.connection import Connection
 from appliance.netproc.connections_state import ConnectionsState
 from appliance.netproc.pace import FramePace
@@ -47,17 +48,17 @@ class Sweeping:
         half = connection.state == HANDSHAKE or connection.transport.wants != 0 or unfinished != 0
         session = connection.session
         if connection.state == HANDSHAKE and now_ns - connection.since_ns > HANDSHAKE_NS:
-            connection.complain("no-progress", f"no handshake in {HANDSHAKE_NS // 10**9} s")
+            connection.complain("no-progress", f"no handshake in {HANDSHAKE_NS // 10**9} s", STILL)
             connection.close()
         elif session is not None and not session.known and now_ns > session.deadline_ns:
-            connection.complain("no-progress", "it has not logged in within 10 s")
+            connection.complain("no-progress", "it has not logged in within 10 s", STILL)
             connection.close()
         elif (half or sending.out) and not sending.queue and still > self._patience_ns:
-            connection.complain("no-progress", f"nothing moved for {still // 10**6} ms")
+            connection.complain("no-progress", f"nothing moved for {still // 10**6} ms", STILL)
             connection.close()
         elif unfinished and self._is_too_slow(connection, now_ns, unfinished):
             why = f"a request of {framing.claimed()} bytes arrives too slowly"
-            connection.complain("no-progress", why)
+            connection.complain("no-progress", why, SLOW)
             connection.close()
         elif still > self._idle_ns and not half and sending.idle():
             connection.close()

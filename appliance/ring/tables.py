@@ -7,6 +7,7 @@ same classes over memory that they cannot write.
 
 from typing import Final, NamedTuple
 
+from appliance.ring.bound_table import BoundTable
 from appliance.ring.client_table import ClientTable
 from appliance.ring.counters import Counters
 from appliance.ring.event_ring import EventTable
@@ -24,7 +25,7 @@ SEGMENT: Final = "penstock-tables-"
 """How the name of the shared memory begins that holds the tables."""
 
 _MAGIC: Final = int.from_bytes(b"penstock", "little")
-FORMAT: Final = 18
+FORMAT: Final = 19
 """Raise it with every change of a table's columns: an older reader refuses then. A test holds it
 against what they were (`tests/ring/test_tables.py`)."""
 _HEAD: Final = 8  # words: magic, format, pid, start, and the shape
@@ -57,6 +58,7 @@ class Tables:
 
     __slots__ = (
         "_head",
+        "bounds",
         "clients",
         "counters",
         "events",
@@ -88,6 +90,7 @@ class Tables:
         self.events = EventTable(cut[6], ioprocs=ioprocs, netprocs=netprocs)
         self.pushes = PushTable(cut[7], netprocs)
         self.security = SecurityTable(cut[8], ioprocs=ioprocs, netprocs=netprocs)
+        self.bounds = BoundTable(cut[9], ioprocs=ioprocs, netprocs=netprocs)
 
     @staticmethod
     def bytes_needed(shape: Shape) -> int:
@@ -114,6 +117,7 @@ def _sizes(shape: Shape) -> list[int]:
         EventTable.bytes_needed(ioprocs, netprocs),
         PushTable.bytes_needed(netprocs),
         SecurityTable.bytes_needed(ioprocs, netprocs),
+        BoundTable.bytes_needed(ioprocs, netprocs),
     )
     return [-(-size // PAGE) * PAGE for size in sizes]
 

@@ -7,11 +7,12 @@ as JSON where the settings say so.
 
 Events have stable names; what a stranger can cause is logged with `event_from`, at most once a
 second per (event, peer), or `event_seldom`, at most once a second per event. `lines_left_out` of
-the next such line says how many were not written since. One write per line, so lines of several
-processes do not mix. The same goes into the process's ring of events (`ring/event_ring.py`), where
-it can be read without the stream. What is written depends on the level of its logger
-(`ring/log_levels.py`), what is kept in the ring does not. Several threads of a process may use its
-log.
+the next such line says how many were not written since. An event with the field `bound`
+says that one of `config/bounds.py` was reached, which is counted each time. One write per line, so
+lines of several processes do not mix. The same goes into the process's ring of events
+(`ring/event_ring.py`), where it can be read without the stream. What is written depends on the
+level of its logger (`ring/log_levels.py`), what is kept in the ring does not. Several threads of a
+process may use its log.
 """
 
 import json
@@ -20,11 +21,12 @@ import re
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
 
+from appliance.ring.bound_table import BoundRegion
 from appliance.ring.event_ring import EventWriter
 from appliance.ring.log_levels import DEBUG, TRACE, USUAL, LogLevels, logger_of, writes
 from appliance.shell.audit import Trail
@@ -64,8 +66,8 @@ def is_journal(fd: int) -> bool:
 class Log:
     """The log of one process. Priorities are syslog's: 3 error, 4 warning, 5 notice, 6 info."""
 
-    __slots__ = ("_early", "_fd", "_journal", "_levels", "_lock", "_logger", "_process", "_ring",
-                 "_seen", "json", "trail")  # fmt: skip
+    __slots__ = ("_early", "_fd", "_journal", "_levels", "_lock", "_logger", "_process",
+                 "_ring", "_seen", "bounds", "json", "trail")  # fmt: skip
 
     def __init__(
         self,
@@ -77,14 +79,16 @@ class Log:
         levels: LogLevels | None = None,
         json: bool = False,
         trail: Trail | None = None,
+        bounds: BoundRegion | None = None,
     ) -> None:
         """levels: that are looked at before each line. json: how lines are written. trail: of the
-        process's audit."""
+        process's audit. bounds: where those reached are counted."""
         self._process = process
         self._logger = logger_of(process)
         self._levels = levels
         self.json = json
         self.trail = trail
+        self.bounds = bounds
         self._fd = fd
         self._journal = is_journal(fd) if journal is None else journal
         self._ring = ring
@@ -148,11 +152,21 @@ class Log:
         told = {key: str(value) for key, value in fields.items()}
         now_ms = time.time_ns() // _NS_MS
         with self._lock:
+            self._count(fields, now_ms)
             if self._ring is not None:
                 self._ring.write(now_ms, priority, event, told)
             elif len(self._early) < _EARLY:
                 self._early.append((now_ms, priority, event, told))
         return told
+
+    def _count(self, fields: Mapping[str, object], now_ms: int) -> None:
+        bound = fields.get("bound")
+        if self.bounds is not None and isinstance(bound, str):
+            self.bounds.count(bound, now_ms)
+
+    def reach(self, bound: str, why: str) -> None:
+        """Like `event_of`, for a bound of which no other event tells."""
+        self.event_of(WARNING, "bound-reached", bound, bound=bound, why=why)
 
     def event_from(self, priority: int, event: str, peer: str, /, **fields: object) -> None:
         """Like `event`, for what a peer caused: at most one line a second per (event, peer), the
@@ -166,6 +180,7 @@ class Log:
 
     def event_kept(self, priority: int, event: str, /, **fields: object) -> None:
         """Like `event_seldom`, but the ring has every one."""
+        assert "bound" not in fields, "it would count twice"
         told: dict[str, object] = {**self._remember(priority, event, **fields)}
         self._limited(self._line, priority, event, "", told)
 
@@ -195,6 +210,7 @@ class Log:
             last, unsaid = self._seen.pop(key, (now - _EVERY_NS, 0))
             if now - last < _EVERY_NS:
                 self._seen[key] = (last, unsaid + 1)
+                self._count(fields, time.time_ns() // _NS_MS)
                 return
             self._seen[key] = (now, 0)
             if len(self._seen) > _REMEMBERED:

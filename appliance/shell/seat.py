@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from appliance.authorization.rights import AllowAll, Authorizer
 from appliance.base.dataclass import dataclass
+from appliance.ring.bound_table import BoundTable
 from appliance.ring.client_table import ClientTable
 from appliance.ring.counters import Counters, ErrorCounts
 from appliance.ring.event_ring import EventTable
@@ -81,6 +82,8 @@ class Seat:
     """What each process says of itself: `log` writes there."""
     security: SecurityTable
     """Logins, denials and changes: every process in its own region."""
+    bounds: BoundTable
+    """How often bounds were reached: every process in its own region."""
     rereading: Rereading
     """Tells when the settings file was read again."""
     arenas: Sequence[memoryview]
@@ -128,7 +131,10 @@ class Seat:
         name = str(self.me)
         levels = self.processes.log_levels
         ring, trail = self.events.writer(name), Trail(self.security.regions[name])
-        return Log(name, ring=ring, levels=levels, json=self.log_json, trail=trail)
+        return Log(
+            name, ring=ring, levels=levels, json=self.log_json, trail=trail,
+            bounds=self.bounds.regions[name],
+        )  # fmt: skip
 
     @property
     def me(self) -> Peer:

@@ -462,6 +462,7 @@ class Supervisor:
             pushes=memory.pushes,
             events=memory.events,
             security=memory.tables.security,
+            bounds=memory.tables.bounds,
             authorizer=guarding.authorizer_of(self._config),
         )
 
@@ -470,8 +471,7 @@ class Supervisor:
         return Rereading(self._memory.settings, config)
 
     def _settle(self, seat: Seat) -> None:
-        """In a new child: close what only the supervisor needs, and the doors of other netprocs,
-        which would else stay open when their owners are gone."""
+        """Close in a new child what only the supervisor and other netprocs need."""
         self._leave_all(but=seat.index if seat.kind == NETPROC else None)
         if self._scrapers is not None:
             self._scrapers.close()

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from struct import Struct, error
 from typing import Any, Final, NamedTuple
 
+from appliance.base.errors import TooManyElements
 from appliance.wire.varint import STRING_MAX
 
 Reader = Callable[[bytes, int, list[int]], tuple[Any, int]]
@@ -279,7 +280,7 @@ def spend(budget: list[int], count: int, least: int, remain: int, cost: int) -> 
         raise ValueError(f"array of {count} elements in {remain} bytes")
     budget[0] -= -(-count // cost)
     if budget[0] < 0:
-        raise ValueError(
+        raise TooManyElements(
             f"array of {count} elements: more in one message than are taken "
             "(penstock.request.max.elements)"
         )

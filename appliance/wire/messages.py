@@ -20,7 +20,8 @@ from kio.schema.errors import ErrorCode
 from kio.schema.index import api_key_map, schema_name_map
 from kio.static.constants import EntityType
 
-from appliance.base.errors import MalformedRequest
+from appliance.base.errors import MalformedRequest, TooManyElements
+from appliance.config.bounds import ELEMENTS
 from appliance.wire.fields import UNREADABLE, Field, Reader, StructLayout, Writer, reader, writer
 from appliance.wire.offset_messages import (
     COMMIT_VERSIONS,
@@ -114,7 +115,9 @@ def decode_in_slices(api_key: int, version: int, body: bytes) -> Generator[None,
 
 
 def _unreadable(api_key: int, version: int, cause: Exception) -> MalformedRequest:
-    return MalformedRequest(f"{request_type(api_key, version).__name__} v{version}: {cause}")
+    bound = ELEMENTS if isinstance(cause, TooManyElements) else ""
+    name = request_type(api_key, version).__name__
+    return MalformedRequest(f"{name} v{version}: {cause}", bound)
 
 
 def encode_request(message: object) -> bytes:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from appliance.ring.bound_table import ReachedBound
 from appliance.ring.security_table import LoginCount
 from console.model.doctor import gather, judge, reading, remedies
 from console.model.doctor.facts import (
@@ -139,6 +140,12 @@ CASES = [
     (advertised(problem="it is refused"), CRITICAL, "advertised"),
     (advertised(problem="it is refused", own=False), WARNING, "advertised"),
     (replace(WELL, logins=(LoginCount("SASL", "PLAIN", 99, 100, 0, 0),)), WARNING, "logins"),
+    (
+        replace(WELL, bounds=(ReachedBound("connections", 3, int(NOW) * 1000 - 60_000),)),
+        WARNING,
+        "bounds",
+    ),
+    (replace(WELL, bounds=(ReachedBound("connections", 3, 1000),)), NOTE, "bounds"),
     (replace(DOWN, listening=(OTHER,)), WARNING, "port"),
     (replace(DOWN, files_limit=1024), WARNING, "open-files"),
     (replace(DOWN, host=replace(SYSTEM, shared=Space(GIB, 1 << 20))), CRITICAL, "shared-memory"),

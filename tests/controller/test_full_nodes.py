@@ -223,7 +223,8 @@ def test_alone_its_own_table_says_it():
     [result] = cluster.make(NewTopic("t", 3, 1))
     assert (result.code, result.message) == (
         errors.INVALID_PARTITIONS,
-        "This appliance has room for 2 more partition(s), 3 were asked for; ask for fewer.",
+        "This appliance has room for 2 more partition(s), 3 were asked for; ask for fewer, or raise"
+        " penstock.partitions.max.",
     )
     assert cluster.make(NewTopic("t", 2, 1))[0].code == 0
 

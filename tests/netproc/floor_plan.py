@@ -76,8 +76,8 @@ class FloorPlan:
         self.complaints = []
         self.loop = FakeLoop()
         log = SimpleNamespace(
-            event_from=lambda *args, why: self.complaints.append((args[1], why)),
-            event_seldom=lambda *args, why: self.complaints.append((args[1], why)),
+            event_from=lambda *args, why, **_: self.complaints.append((args[1], why)),
+            event_seldom=lambda *args, why, **_: self.complaints.append((args[1], why)),
         )
         memory = memoryview(bytearray(arena_bytes))
         table = memoryview(bytearray(Counters.bytes_needed(1, 1)))

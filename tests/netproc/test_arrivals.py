@@ -36,7 +36,10 @@ class World:
         self.limits = ConnectionLimits()
         self.limits.set(1000, 1000, {})
         loop = SimpleNamespace(modify=lambda fd, mask: self.masks.append(mask))
-        log = SimpleNamespace(event_from=lambda *args, **_: self.lines.append(args[1]))
+        log = SimpleNamespace(
+            event_from=lambda *args, **_: self.lines.append(args[1]),
+            event_seldom=lambda *args, **_: self.lines.append(args[1]),
+        )
         clock = SimpleNamespace(monotonic_ns=lambda: self.now)
         self.arrivals = ConnectionArrivals(meters, self.limits, loop, clock, log)
         self.door = SimpleNamespace(sock=Socket())

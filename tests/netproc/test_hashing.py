@@ -7,8 +7,10 @@ import threading
 import pytest
 
 from appliance.netproc import hashing
-from appliance.netproc.hashing import MOST, Hashing
+from appliance.netproc.hashing import Hashing
 from appliance.shell.threads import on_thread_death
+
+WAITING = 64
 
 
 class Poll:
@@ -36,7 +38,7 @@ def planted():
 )
 def test_the_result_comes_by_the_loop_and_an_exception_lets_nobody_in(work, said):
     loop, found = Poll(), []
-    asked = Hashing(loop)
+    asked = Hashing(loop, WAITING)
     assert asked.ask_thread(work, found.append)
     while not found:
         loop.turn()
@@ -60,7 +62,7 @@ def test_a_thread_that_cannot_ring_is_told_as_dead(monkeypatch):
     before = threading.excepthook
     on_thread_death(on_death)
     try:
-        asked = Hashing(Poll())
+        asked = Hashing(Poll(), WAITING)
         monkeypatch.setattr(hashing.os, "eventfd_write", fails)
         assert asked.ask_thread(lambda: True, told.append)
         assert died.wait(60)
@@ -74,7 +76,7 @@ def test_without_a_thread_or_a_descriptor_the_login_is_refused_and_the_next_one_
     monkeypatch, lacks
 ):
     loop, found = Poll(), []
-    asked = Hashing(loop)
+    asked = Hashing(loop, WAITING)
 
     def no_thread(_):
         raise RuntimeError("can't start new thread")
@@ -98,11 +100,11 @@ def test_without_a_thread_or_a_descriptor_the_login_is_refused_and_the_next_one_
 
 def test_as_many_wait_as_may():
     loop, found, go = Poll(), [], threading.Event()
-    asked = Hashing(loop)
-    for _ in range(MOST):
+    asked = Hashing(loop, WAITING)
+    for _ in range(WAITING):
         assert asked.ask_thread(go.wait, found.append)
     assert not asked.ask_thread(go.wait, found.append)
     go.set()
-    while len(found) < MOST:
+    while len(found) < WAITING:
         loop.turn()
     assert asked.ask_thread(go.wait, found.append)

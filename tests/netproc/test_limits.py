@@ -8,9 +8,9 @@ def test_limits_count_what_is_open_and_say_which_one_refuses():
     limits.set(3, 2, {"10.0.0.9": 1})
     assert limits.admit("10.0.0.1") is None
     assert limits.admit("10.0.0.1") is None
-    assert "max.connections.per.ip" in (limits.admit("10.0.0.1") or "")
+    assert "max.connections.per.ip" in limits.admit("10.0.0.1").why
     assert limits.admit("10.0.0.9") is None
-    assert "max.connections" in (limits.admit("10.0.0.2") or "")
+    assert "max.connections" in limits.admit("10.0.0.2").why
     limits.release("10.0.0.1")
     assert limits.admit("10.0.0.2") is None
     assert limits.count == 3
@@ -31,11 +31,11 @@ def test_one_address_leaves_room_for_others_and_two_leave_some_too():
     limits.set(10**6, 10**6, {"10.0.0.9": 10**6})
     limits.room = 100
     assert _fill(limits, "10.0.0.1") == 75
-    assert "max.connections.per.ip.overrides" in (limits.admit("10.0.0.1") or "")
+    assert "max.connections.per.ip.overrides" in limits.admit("10.0.0.1").why
     assert _fill(limits, "10.0.0.2") == 19
     assert limits.admit("10.0.0.3") is None
     assert _fill(limits, "10.0.0.9") == 5, "what an administrator allows has the rest"
-    assert "open files" in (limits.admit("10.0.0.3") or "")
+    assert "open files" in limits.admit("10.0.0.3").why
 
 
 def _fill(limits, address):

@@ -132,9 +132,9 @@ def test_a_handshake_has_ten_seconds_whatever_moves(world, tmp_path):
     assert not world.server.shared.limits._handshakes
 
 
-def test_an_address_has_so_many_handshakes_under_way(world, tmp_path, monkeypatch):
+def test_an_address_has_so_many_handshakes_under_way(world, tmp_path):
     serves = server_context(certificate(tmp_path, "here"))
-    monkeypatch.setattr("appliance.netproc.limits._HANDSHAKES", 20)
+    world.server.shared.limits.handshakes = 20
     many = [Door(world, serves) for _ in range(20)]
     world.clients.append(Client(world, "one more"))
     taken, _ = world.door.accept()

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from appliance.ring.bound_table import ReachedBound
 from appliance.ring.security_table import LoginCount
 from console.model.certificates import Shown
 
@@ -148,6 +149,8 @@ class Facts:
     remarks: tuple[str, ...] = ()
     logins: tuple[LoginCount, ...] = ()
     """Logins since the start, by listener and mechanism."""
+    bounds: tuple[ReachedBound, ...] = ()
+    """Bounds of what clients may use that were reached since the start."""
 
     @property
     def runs(self) -> bool:

@@ -1,6 +1,6 @@
 """All findings, worst first."""
 
-from console.model.doctor import network, processes, storage, system
+from console.model.doctor import bounds, network, processes, storage, system
 from console.model.doctor.facts import Facts
 from console.model.doctor.finding import CRITICAL, LEVELS, WARNING, Finding
 
@@ -11,7 +11,7 @@ CLEAN, WARNED, LOSES = 0, 1, 2
 def findings(facts: Facts) -> list[Finding]:
     """The findings of all judges, worst first; those of the same level in their order."""
     found = [
-        one for room in (storage, network, processes, system) for one in room.judge(facts)
+        one for room in (storage, network, bounds, processes, system) for one in room.judge(facts)
     ]  # fmt: skip
     return sorted(found, key=lambda one: LEVELS.index(one.level))
 

@@ -9,6 +9,7 @@ from appliance.base.errors import ConfigError, StorageFailed
 from appliance.base.os_disk import OsDisk
 from appliance.metadata.follower import LOG_FOLDER, Follower, MetadataUnreadable, skip_silently
 from appliance.observer.door import NotThere, Observer
+from appliance.ring.bound_table import ReachedBound
 from appliance.ring.security_table import LoginCount
 from console.model.doctor.host import Host
 
@@ -29,6 +30,7 @@ class Running:
     endpoints: tuple[tuple[int, str, int, bool], ...]
     remarks: tuple[str, ...] = ()
     logins: tuple[LoginCount, ...] = ()
+    bounds: tuple[ReachedBound, ...] = ()
 
 
 def look(host: Host, data_dir: str) -> tuple[Running | None, str]:
@@ -69,6 +71,7 @@ def look(host: Host, data_dir: str) -> tuple[Running | None, str]:
         ),
         remarks=remarks,
         logins=tuple(observer.tables.security.logins()),
+        bounds=tuple(observer.tables.bounds.reached()),
     ), ""
 
 

@@ -8,6 +8,7 @@ EVENTS: Final[dict[str, str]] = {
     "appliance-stuck": "A process has hung for a minute and could not be replaced. systemd's watchdog is not fed any more and ends the appliance.",
     "arena-shrunk": "Shared memory is short: network processes get smaller arenas. Enlarge /dev/shm.",
     "audit-not-written": "The audit file could not be written: its disk is full or fails. Entries wait in memory, are counted when they no longer fit, and are written when the disk is back.",
+    "bound-reached": "A bound of what clients may use was reached: `bound` names it, `why` says what it is and its setting. docs/reference/bounds.md lists all; penstock doctor says how often each was reached.",
     "broker-fenced": "On the controller: the heartbeats of nodes timed out, and others lead their partitions now. On a node: it is registered but still fenced.",
     "broker-gone": "On the controller: the node's address refuses connections, so the node is fenced at once. On a node: it has left the cluster and shuts down.",
     "broker-silent": "A node sent no heartbeat and no response for penstock.broker.silence.ms, so it is fenced: it is partitioned, frozen or without power.",

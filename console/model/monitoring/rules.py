@@ -52,6 +52,7 @@ ALERTS: Final = (
     Alert("PenstockProduceErrors", 'rate(penstock_produce_errors_total[5m]) / ignoring (api) rate(penstock_requests_total{api="Produce"}[5m]) > 0.01', 10, WARNING, "More than one in a hundred produce requests to {{ $labels.instance }} fails.", 'penstock stats names the errors; so does penstock_request_errors_total{api="Produce"}.'),
     Alert("PenstockProduceSlow", 'penstock_request_duration_quantile_seconds{api="Produce",quantile="0.99"} > 1', 10, WARNING, "One in a hundred produce requests to {{ $labels.instance }} takes more than {{ $value }} s.", "Look at the disk's latency and at penstock_io_idle_ratio."),
     Alert("PenstockGroupStuck", "penstock_group_lag_records > 0 and delta(penstock_group_committed_offset[30m]) == 0", 10, WARNING, "{{ $labels.group }} has not moved in {{ $labels.topic }} for half an hour; it is {{ $value }} records behind.", "See whether its members run: penstock group describe {{ $labels.group }}."),
+    Alert("PenstockBoundReached", "increase(penstock_bound_reached_total[10m]) > 0 and increase(penstock_bound_reached_total[10m] offset 10m) > 0", 0, WARNING, "Clients of {{ $labels.instance }} reach the bound {{ $labels.bound }} again and again.", "penstock doctor names its setting; penstock event list says which client it was."),
     Alert("PenstockClientsThrottled", "penstock_connections_throttled > 0", 30, WARNING, "{{ $value }} connections to {{ $labels.instance }} wait because of a quota.", "penstock quota usage says whose, and how much it allows."),
 )  # fmt: skip
 

@@ -1,0 +1,67 @@
+"""The table of bounds of what clients may use: the setting and the event of each.
+
+An event of the log with the field `bound` counts (`shell/log.py`), whether or not its line is
+written: so the metric penstock_bound_reached_total, `penstock doctor` and docs/reference/bounds.md
+speak of the same rows. A bound without a setting is one of the host.
+"""
+
+from typing import Final, NamedTuple
+
+CONNECTIONS: Final = "connections"
+CONNECTIONS_OF_ADDRESS: Final = "connections-of-address"
+OPEN_FILES: Final = "open-files"
+CONNECTION_RATE: Final = "connection-rate"
+HANDSHAKES: Final = "handshakes-of-address"
+LOGINS_WAITING: Final = "logins-waiting"
+STILL: Final = "request-without-progress"
+SLOW: Final = "request-rate"
+REQUEST_BYTES: Final = "request-bytes"
+LOGIN_BYTES: Final = "login-request-bytes"
+PLAIN_REQUEST_BYTES: Final = "plain-request-bytes"
+ELEMENTS: Final = "request-elements"
+RECEIVE_MEMORY: Final = "receive-memory"
+FETCH_SESSIONS: Final = "fetch-sessions"
+PARTITIONS: Final = "partitions"
+AUTO_CREATED: Final = "auto-created-topics"
+
+
+class Bound(NamedTuple):
+    """name: in the metric and the event. what: is bounded, of which place. setting: that moves it;
+    of_host: the host's limit, where no setting does. event: of the log. effect: what its client
+    meets. remedy: for an operator who wants more."""
+
+    name: str
+    what: str
+    setting: str
+    event: str
+    effect: str
+    remedy: str
+    of_host: str = ""
+
+
+BOUNDS: Final = (
+    Bound(CONNECTIONS, "Connections of one network process.", "max.connections", "connection-refused", "The new connection is closed.", "See who holds them (penstock client list), then raise it."),
+    Bound(CONNECTIONS_OF_ADDRESS, "Connections of one address, in one network process.", "max.connections.per.ip", "connection-refused", "The new connection is closed.", "See whether that client leaks connections; raise it for all, or for the address in max.connections.per.ip.overrides."),
+    Bound(OPEN_FILES, "Connections for which one network process has descriptors; of one address three quarters of them.", "", "connection-refused", "The new connection is closed.", "Raise the limit of open files, LimitNOFILE= of the unit; an address may have more by max.connections.per.ip.overrides.", of_host="RLIMIT_NOFILE"),
+    Bound(CONNECTION_RATE, "New connections in a second, in one network process; of one address by its quota connection_creation_rate.", "max.connection.creation.rate", "connection-throttled", "It waits to be accepted; one beyond the quota of its address is closed after a pause.", "Let the client keep its connections, or raise the quota (penstock quota set --ip)."),
+    Bound(HANDSHAKES, "TLS handshakes of one address that are under way, in one network process; at most an eighth of the connections that it may have.", "penstock.connection.handshakes.max.per.ip", "connection-refused", "The new connection is closed.", "Raise it if many clients share that address, behind a proxy or a NAT."),
+    Bound(LOGINS_WAITING, "Passwords that wait to be hashed, and tokens to be verified, in one network process.", "penstock.logins.max.waiting", "logins-refused", "The login fails; clients try again.", "Let clients use SCRAM, which costs the broker less, or raise penstock.net.processes."),
+    Bound(STILL, "Time without progress in the middle of a request, a response or a login.", "penstock.connection.no.progress.ms", "no-progress", "The connection is closed.", "Look at the network between; raise it for links that stall for longer."),
+    Bound(SLOW, "Rate at which a request must arrive.", "penstock.connection.receive.min.bytes.per.second", "no-progress", "The connection is closed.", "Look at the network between; lower it for links that are slower."),
+    Bound(REQUEST_BYTES, "Bytes of one request, and half of penstock.arena.bytes.", "socket.request.max.bytes", "refused-bytes", "The connection is closed.", "Lower max.request.size of the producer, or raise it."),
+    Bound(LOGIN_BYTES, "Bytes of one request before the login.", "sasl.server.max.receive.size", "refused-bytes", "The connection is closed.", "A stranger, or a very long token: raise it for that."),
+    Bound(PLAIN_REQUEST_BYTES, "Bytes of one request other than Produce.", "penstock.request.max.bytes", "refused-request", "The connection is closed.", "Ask in several requests, or raise it."),
+    Bound(ELEMENTS, "Elements of arrays in one request.", "penstock.request.max.elements", "refused-request", "The connection is closed.", "Ask in several requests, or raise it."),
+    Bound(RECEIVE_MEMORY, "Memory for requests that arrive, of one network process.", "penstock.arena.bytes", "receive-memory-short", "Requests wait unread, in order; nothing is refused.", "Raise it (and /dev/shm), or penstock.net.processes."),
+    Bound(FETCH_SESSIONS, "Incremental fetch sessions, shared by the network processes.", "max.incremental.fetch.session.cache.slots", "bound-reached", "The consumer is served without a session: it names all its partitions in each Fetch.", "Raise it where more consumers and followers than that read."),
+    Bound(PARTITIONS, "Partitions; in a cluster, replicas on this node.", "penstock.partitions.max", "partition-table-full", "A topic is not created, or a replica is not served.", "Raise it and restart, or delete topics."),
+    Bound(AUTO_CREATED, "Topics that one client has created in a minute by naming them.", "penstock.topic.auto.create.max.per.minute", "topic-not-created", "UNKNOWN_TOPIC_OR_PARTITION, on which clients ask again.", "Create the topics beforehand, or raise it."),
+)  # fmt: skip
+"""Append only: a process counts by the place in this table (`ring/bound_table.py`)."""
+
+PLACES: Final = {one.name: number for number, one in enumerate(BOUNDS)}
+
+
+def setting_of(bound: str) -> str:
+    """The name of the setting that moves a bound."""
+    return BOUNDS[PLACES[bound]].setting

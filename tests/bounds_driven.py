@@ -1,0 +1,28 @@
+"""Which test drives each bound of `appliance/config/bounds.py` to its ceiling, and looks at the
+error, the event, the count, and at everybody else."""
+
+from typing import Final
+
+from appliance.config import bounds
+
+_NETPROC: Final = "netproc/test_bounds_reached.py"
+DRIVEN: Final = {
+    bounds.CONNECTIONS: f"{_NETPROC}::test_connections_beyond_a_bound_are_closed",
+    bounds.CONNECTIONS_OF_ADDRESS: f"{_NETPROC}::test_connections_beyond_a_bound_are_closed",
+    bounds.OPEN_FILES: f"{_NETPROC}::test_connections_beyond_a_bound_are_closed",
+    bounds.CONNECTION_RATE: f"{_NETPROC}::test_connections_that_come_too_fast_wait",
+    bounds.HANDSHAKES: f"{_NETPROC}::test_handshakes_beyond_the_bound_of_an_address_are_closed",
+    bounds.LOGINS_WAITING: f"{_NETPROC}::test_logins_beyond_those_that_may_wait_fail",
+    bounds.STILL: f"{_NETPROC}::test_requests_that_do_not_arrive_are_closed",
+    bounds.SLOW: f"{_NETPROC}::test_requests_that_do_not_arrive_are_closed",
+    bounds.REQUEST_BYTES: f"{_NETPROC}::test_requests_that_are_too_large_close_their_connection",
+    bounds.LOGIN_BYTES: f"{_NETPROC}::test_requests_before_a_login_are_bounded",
+    bounds.PLAIN_REQUEST_BYTES: (
+        f"{_NETPROC}::test_requests_that_are_too_large_close_their_connection"
+    ),
+    bounds.ELEMENTS: f"{_NETPROC}::test_requests_that_are_too_large_close_their_connection",
+    bounds.RECEIVE_MEMORY: f"{_NETPROC}::test_requests_wait_for_memory",
+    bounds.FETCH_SESSIONS: f"{_NETPROC}::test_a_fetch_without_a_session_is_served",
+    bounds.PARTITIONS: f"{_NETPROC}::test_topics_beyond_the_partitions_are_refused",
+    bounds.AUTO_CREATED: f"{_NETPROC}::test_topics_that_a_client_names_are_bounded",
+}
