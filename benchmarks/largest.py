@@ -8,7 +8,7 @@ unknown. Requests that would change much only ask whether they could (validate_o
 """
 
 from collections.abc import Iterator
-from dataclasses import MISSING
+from dataclasses import MISSING, replace
 from typing import Any, Final, NamedTuple
 
 from appliance.wire.fields import Field, StructLayout
@@ -22,6 +22,12 @@ NOT_ASKED: Final = frozenset({PRODUCE})
 """Produce is bounded by message.max.bytes and its records, not by elements."""
 _TRUE: Final = frozenset({"validate_only", "dry_run"})
 _MS: Final = frozenset({"timeout", "max_wait"})
+_VALUES: Final[dict[int, dict[str, Any]]] = {
+    11: {"session_timeout": 10_000, "rebalance_timeout": 10_000, "member_id": "",
+         "group_instance_id": "static"},
+    68: {"member_epoch": 0, "rebalance_timeout": 10_000, "subscribed_topic_regex": None},
+}  # fmt: skip
+"""By API and field: values with which a request is not refused before its array is looked at."""
 _CHANGES: Final = frozenset({20, 42, 47, 64, 80, 81})
 """APIs that would take away what the next requests need: they name only what does not exist."""
 
@@ -108,7 +114,14 @@ def _nested_arrays(layout: StructLayout) -> int:
 
 
 def _shape(key: int, version: int, path: tuple[str, ...], count: int, known: bool) -> Shape:
-    message = _struct(layout_of(request_type(key, version)), path, count, 0, known)
+    layout = layout_of(request_type(key, version))
+    message = _struct(layout, path, count, 0, known)
+    given = {
+        field.name: value if field.convert is None else field.convert[0](value)
+        for field in layout.fields
+        if (value := _VALUES.get(key, {}).get(field.name, MISSING)) is not MISSING
+    }
+    message = replace(message, **given)
     return Shape(key, version, ".".join(path), known, count, encode_request(message))
 
 

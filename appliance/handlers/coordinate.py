@@ -36,7 +36,8 @@ class Coordinated:
     asked: the partitions and what each was asked; `complete` names them by their index here.
     answers: encoded, in the same order, in pieces. more: the handler's own, that asks others too.
     created: topics that control was asked to create for this request, while it waits for that.
-    cut: `asked` of a request that was cut; None: it is asked as it came.
+    cut: `asked` of a request that was cut; None: it is asked as it came. paused: requests behind it
+    on its connection wait until it is answered.
     """
 
     count: int
@@ -45,6 +46,7 @@ class Coordinated:
     more: Any = None
     created: tuple[str, ...] = ()
     cut: Sequence[CutPart] | None = None
+    paused: bool = False
 
 
 class Coordinate:
@@ -76,18 +78,17 @@ class Coordinate:
                 return
         topic = host.image.topics_by_name.get(self._kind.TOPIC.name)
         count = 0 if topic is None else len(topic.partitions)
-        if len(body) >= LONG:
-            cut: list[CutPart] = []
-            steps = self._cut(x, body, count, cut)
-            if steps is not None:
-                self._begin_long(host, x, count, cut, steps)
-                return
+        if len(body) >= LONG and self._begin_in_parts(host, x, body, count):
+            return
         asked = self._kind.parts(x.handler.key, x.version, body, count) if count else [(0, body)]
         if count and x.handler.key == self._kind.LIST:
             asked = [part for part in asked if host.route(self._topic, part[0], by_id=False)]
             if not asked:  # other nodes coordinate all of them
                 count, asked = 0, [(0, body)]
         state = x.state = Coordinated(count, asked, [[] for _ in asked])
+        if len(body) >= LONG and self._kind.takes_turns(x.handler.key):
+            state.paused = True  # or what is short would overtake it
+            host.pause(x)
         for index, (partition, part) in enumerate(asked):
             route = host.route(self._topic, partition, by_id=False) if count else None
             if route is None:
@@ -98,6 +99,16 @@ class Coordinate:
             self._finish(host, x)
 
     # Long requests --------------------------------------------------------------------------------
+
+    def _begin_in_parts(self, host: Host, x: Exchange, body: bytes, count: int) -> bool:
+        """False for a request that is asked as it came."""
+        cut: list[CutPart] = []
+        steps = self._cut(x, body, count, cut)
+        if steps is None and count and x.handler.key == self._kind.LIST:
+            steps = self._cut_listing(host, body, count, cut)
+        if steps is not None:
+            self._begin_long(host, x, count, cut, steps)
+        return steps is not None
 
     def _cut(
         self, x: Exchange, body: bytes, count: int, asked: list[CutPart]
@@ -118,6 +129,15 @@ class Coordinate:
             ((partition, _),) = self._kind.parts(key, version, body, count)
             only = partition, body
         return _cut(x, body, count, rows, only, asked)
+
+    def _cut_listing(
+        self, host: Host, body: bytes, count: int, asked: list[CutPart]
+    ) -> Generator[None, None, None] | None:
+        """The same for a request that goes to all partitions: one after the other, since each is
+        told all of it. None: no partition is led here."""
+        here = [p for p in range(count) if host.route(self._topic, p, by_id=False)]
+        asked += [CutPart(partition, body) for partition in here]
+        return _nothing() if here else None
 
     def _begin_long(
         self,
@@ -208,16 +228,17 @@ class Coordinate:
 
     def _finish(self, host: Host, x: Exchange) -> None:
         state: Coordinated = x.state
+        if state.paused:
+            host.unpause(x)
         if len(state.answers) == 1:
             host.finish(x, list(state.answers[0]))
             return
         answers = [b"".join(pieces) for pieces in state.answers]
         key, version = x.handler.key, x.version
-        if state.cut is None:
+        rows = None if state.cut is None else self._kind.rows(key, version)
+        if rows is None or state.cut is None:
             host.finish(x, [self._kind.splice(key, version, answers)])
         else:
-            rows = self._kind.rows(key, version)
-            assert rows is not None, "it was cut by them"
             host.finish(x, [cutting.join(rows, key, version, state.cut, answers)])
 
 
@@ -227,6 +248,10 @@ def _cut(
     """Steps that cut a request, and add its parts to `asked`. Raises MalformedRequest."""
     request = yield from messages.decode_in_slices(x.handler.key, x.version, body)
     asked += yield from cutting.cut(rows, request, count, only)
+
+
+def _nothing() -> Generator[None, None, None]:
+    yield
 
 
 def _nowhere(body: bytes) -> Generator[None, None, list[Part]]:

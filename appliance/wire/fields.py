@@ -8,6 +8,7 @@ raises one of UNREADABLE for bytes that cannot be read.
 """
 
 from collections.abc import Callable
+from itertools import chain
 from struct import Struct, error
 from typing import Any, Final, NamedTuple
 
@@ -247,7 +248,7 @@ def _array_reader(
             end = position + count * least
             if count == 1:
                 return fixed.unpack_from(data, position), end
-            return tuple(one for (one,) in fixed.iter_unpack(data[position:end])), end
+            return tuple(chain.from_iterable(fixed.iter_unpack(data[position:end]))), end
         values = []
         for _ in range(count):
             value, position = read(data, position, budget)

@@ -1,8 +1,8 @@
 """The decoder of `fields.py` in slices, for requests that are too long to be read in one turn.
 
 `slices(layout)` gives what `reader(layout)` gives, by a generator that stops after every SLICE
-structs. Only arrays of structs are read in slices: everything else is bounded by a few KiB for each
-struct, or is made by one call. Caller: `messages.decode_in_slices`.
+elements of an array of structs, and of texts where the array is not within another. Everything else
+is bounded by a few KiB for each struct, or made by one call. Caller: `messages.decode_in_slices`.
 """
 
 from collections.abc import Callable, Generator
@@ -16,7 +16,6 @@ from appliance.wire.fields import (
     field_reader,
     read_count,
     read_tags,
-    reader,
     smallest,
     spend,
     tags_of,
@@ -26,16 +25,17 @@ Slices = Generator[None, None, tuple[Any, int]]
 SlicedReader = Callable[[bytes, int, list[int]], Slices]
 """As `fields.Reader`, in slices."""
 
+_TEXTS: Final = ("string", "bytes")
 SLICE: Final = 128
-"""Structs between two stops: some hundred µs."""
+"""Elements between two stops: some hundred µs."""
 
 
 def slices(layout: StructLayout) -> SlicedReader:
     """The decoder of one struct."""
     whole: list[tuple[str, Reader | None, SlicedReader | None]] = []
     for field in layout.fields:
-        if field.tag < 0 and field.array and field.nested is not None:
-            whole.append((field.name, None, _array(field, field.nested, layout.flexible)))
+        if field.tag < 0 and field.array and (field.nested is not None or field.kind in _TEXTS):
+            whole.append((field.name, None, _array(field, layout.flexible)))
         elif field.tag < 0:
             whole.append((field.name, field_reader(field, layout.flexible), None))
     make, flexible = layout.make, layout.flexible
@@ -56,11 +56,14 @@ def slices(layout: StructLayout) -> SlicedReader:
     return read
 
 
-def _array(field: Field, nested: StructLayout, flexible: bool) -> SlicedReader:
+def _array(field: Field, flexible: bool) -> SlicedReader:
     least, nullable = smallest(field, flexible), field.nullable
-    inner = any(one.array and one.nested is not None and one.tag < 0 for one in nested.fields)
-    at_once = None if inner else reader(nested)
-    sliced = slices(nested) if inner else None
+    nested = field.nested
+    inner = nested is not None and any(
+        one.array and one.nested is not None and one.tag < 0 for one in nested.fields
+    )
+    at_once = None if inner else field_reader(field._replace(array=False, nullable=False), flexible)
+    sliced = slices(nested) if nested is not None and inner else None
 
     def read(data: bytes, position: int, budget: list[int]) -> Slices:
         count, position = read_count(data, position, flexible)

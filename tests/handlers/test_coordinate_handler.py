@@ -191,3 +191,32 @@ def test_parts_of_a_long_request_are_asked_one_after_the_other():
     lost = [at for at, code in enumerate(codes) if code == errors.NOT_COORDINATOR]
     assert lost == list(range(cutting.ROWS, 2 * cutting.ROWS))
     assert set(codes) == {errors.NONE, errors.NOT_COORDINATOR}
+
+
+def test_a_long_listing_asks_one_partition_after_the_other():
+    """Else each of them has all of its bytes in a ring at once, and everybody else's behind."""
+    host = Host()
+    states = [f"state-{at:05}" for at in range(1000)]
+    x = host.start(HANDLERS[16], 5, {"states_filter": states, "types_filter": []})
+    for partition in range(PARTITIONS):
+        ((index, asked, body),) = host.sent
+        assert (index, asked) == (partition, partition) and body == bytes(host.memory)
+        host.sent.clear()
+        group = {"group_id": f"g{partition}", "protocol_type": "", "group_state": "Empty",
+                 "group_type": "classic"}  # fmt: skip
+        values = {"throttle_time": 0, "error_code": 0, "groups": [group]}
+        host.answered(x, index, [messages.encode_response(response(16, 5, values))])
+    assert [one.group_id for one in host.answer.groups] == [f"g{at}" for at in range(PARTITIONS)]
+    assert host.paused == [True, False]
+
+
+def test_what_comes_behind_a_long_join_waits_as_it_is_decoded_over_several_turns():
+    host = Host()
+    protocols = [{"name": f"protocol-{at:05}", "metadata": b""} for at in range(1000)]
+    fields = {"group_id": "g", "session_timeout": 1000, "rebalance_timeout": 1000, "member_id": "m",
+              "group_instance_id": None, "protocol_type": "consumer", "reason": None}  # fmt: skip
+    x = host.start(HANDLERS[11], 9, {**fields, "protocols": protocols})
+    assert host.paused == [True] and len(host.sent) == 1
+    host.lose(x, 0)
+    assert host.answer.error_code == errors.NOT_COORDINATOR
+    assert host.paused == [True, False]

@@ -25,15 +25,24 @@ APIS = {
     "Metadata": 3,
     "OffsetCommit": 8,
     "FindCoordinator": 10,
+    "JoinGroup": 11,
     "LeaveGroup": 13,
+    "SyncGroup": 14,
     "DescribeGroups": 15,
+    "ListGroups": 16,
     "DeleteRecords": 21,
     "OffsetForLeaderEpoch": 23,
     "AddPartitionsToTxn": 24,
     "WriteTxnMarkers": 27,
     "TxnOffsetCommit": 28,
     "AlterReplicaLogDirs": 34,
+    "DeleteGroups": 42,
+    "OffsetDelete": 47,
     "DescribeProducers": 61,
+    "DescribeTransactions": 65,
+    "ListTransactions": 66,
+    "ConsumerGroupHeartbeat": 68,
+    "ConsumerGroupDescribe": 69,
     "DescribeTopicPartitions": 75,
 }
 
@@ -72,7 +81,7 @@ def most_calls(world, client, shape):
             world.sockets()
             for peer, arrived in world.links.poll():
                 world.server.handle(peer, arrived)
-            world.now_ns += 1_000_000
+            world.now_ns += 10_000_000
             world.server.turn(world.now_ns)
         most = max(most, found[0])
         with counting() as found:

@@ -24,6 +24,14 @@ _GROWING: Final = frozenset(
         routing.CONSUMER_GROUP_HEARTBEAT,
     )
 )
+_DECODED_IN_TURNS: Final = frozenset(
+    (
+        routing.JOIN_GROUP,
+        routing.SYNC_GROUP,
+        routing.LIST_GROUPS,
+        routing.CONSUMER_GROUP_HEARTBEAT,
+    )
+)
 _NO_IMAGE: Final = MetadataImage()
 
 
@@ -56,6 +64,9 @@ class GroupsKind(Kind):
 
     def rows(self, key: int, version: int) -> RowsOf | None:
         return routing.rows(key, version)
+
+    def takes_turns(self, key: int) -> bool:
+        return key in _DECODED_IN_TURNS
 
     def parts(self, key: int, version: int, body: bytes, partitions: int) -> list[Part]:
         return routing.parts(key, version, body, partitions)

@@ -1,11 +1,13 @@
 """A member of a classic group: what it told when it joined, what it was given, when it is due."""
 
-from typing import Any
+from operator import attrgetter
+from typing import Any, Final
 
 from appliance.base.dataclass import dataclass
 from appliance.coordinators.groups.records import MemberMetadata
 from appliance.coordinators.runtime.call import NEVER
 
+_PROTOCOL: Final = attrgetter("name", "metadata")
 Protocols = tuple[tuple[str, bytes], ...]
 """(name, metadata) in the order of the member's preference."""
 
@@ -71,4 +73,4 @@ def restored(found: MemberMetadata, protocol: str | None) -> Member:
 
 def protocols_of(request: Any) -> Protocols:
     """The protocols of a JoinGroup request, as (name, metadata)."""
-    return tuple((one.name, one.metadata) for one in request.protocols)
+    return tuple(map(_PROTOCOL, request.protocols))

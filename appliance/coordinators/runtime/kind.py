@@ -93,6 +93,10 @@ class Kind(ABC):
         """True if a long request is prepared over several turns and then decided as a whole."""
         return False
 
+    def takes_turns(self, key: int) -> bool:
+        """True if a long request is decoded over several turns before a shard decides it."""
+        return key == self.LIST or self.is_whole(key)
+
     def cut_whole(
         self, version: int, body: bytes, partitions: int
     ) -> Generator[None, None, list[Part]]:

@@ -90,8 +90,8 @@ class CoordinatorHost:
         self._events = events
         self._endings = endings
         self._answers = {index: Answers(writer) for index, writer in writers.items()}
-        self._requests = PendingRequests(callers, kind.is_whole)
-        self._long = LongWork(clock, self._requests, counts, self._put, self._tell_bug)
+        self._requests = PendingRequests(callers, kind.takes_turns)
+        self._long = LongWork(clock, self._requests, counts, self._put, self._tell_bug, kind.LIST)
         self._led: dict[int, LedCoordinator] = {}
         self._touched: dict[LedCoordinator, None] = {}
         self._unsent: dict[LedCoordinator, None] = {}

@@ -71,11 +71,12 @@ class LedCoordinator:
 
     def prepare(self, call: Call, request: Any) -> Generator[None, None, Any]:
         """Steps that give what the decision on a long request finds prepared; None before the shard
-        serves."""
+        serves, and where there is nothing to prepare."""
         shard = self.shard
-        if shard.phase != ACTIVE:
+        prepare = shard.PREPARE.get(call.api_key)
+        if prepare is None or shard.phase != ACTIVE:
             return None
-        return (yield from shard.PREPARE[call.api_key](shard.state, call, request))
+        return (yield from prepare(shard.state, call, request))
 
     def standing(self, request: Any, given: int, now_ms: int, *, adds: bool) -> tuple[int, int]:
         """(error code, guard or NO_GUARD) of a request that writes within a transaction. given: the

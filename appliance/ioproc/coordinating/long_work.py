@@ -26,10 +26,19 @@ SLICE_NS: Final = 1_500_000
 
 
 class LongWork:
-    """put: answers a request. tell_bug: is told what an exception was about. queue: what is not
-    done, the piece that is under way first."""
+    """put: answers a request. tell_bug: is told what an exception was about. listing: the API that
+    asks all partitions. queue: what is not done, the piece that is under way first."""
 
-    __slots__ = ("_clock", "_counts", "_put", "_requests", "_tell_bug", "queue")
+    __slots__ = (
+        "_clock",
+        "_counts",
+        "_last",
+        "_listing",
+        "_put",
+        "_requests",
+        "_tell_bug",
+        "queue",
+    )
 
     def __init__(
         self,
@@ -38,12 +47,15 @@ class LongWork:
         counts: ErrorCounts,
         put: Callable[[PendingRequest, int, bytes], None],
         tell_bug: Callable[[str], None],
+        listing: int,
     ) -> None:
         self._clock = clock
         self._requests = requests
         self._counts = counts
         self._put = put
         self._tell_bug = tell_bug
+        self._listing = listing
+        self._last: tuple[int, int, bytes, Any] = (-1, -1, b"", None)
         self.queue: deque[tuple[PendingRequest, Steps]] = deque()
 
     def decide(
@@ -64,7 +76,7 @@ class LongWork:
         call = asked.call
         assert asked.body is not None, "a short one is decided at once"
         try:
-            request = yield from decode_in_slices(call.api_key, call.version, asked.body)
+            request = yield from self._decode(call.api_key, call.version, asked.body)
         except MalformedRequest:
             if call.token in self._requests.asked:  # its netproc lives
                 self._put(asked, errors.INVALID_REQUEST, b"")
@@ -75,6 +87,16 @@ class LongWork:
             asked = asked._replace(call=call, request=request, body=b"")
             self._requests.asked[call.token] = asked
             decide(asked, self._clock.wall_ms())
+
+    def _decode(self, key: int, version: int, body: bytes) -> Generator[None, None, Any]:
+        """The request. One that goes to all partitions is decoded once for those that are led
+        here."""
+        if (key, version, body) != self._last[:3]:
+            request = yield from decode_in_slices(key, version, body)
+            if key != self._listing:
+                return request
+            self._last = key, version, body, request
+        return self._last[3]
 
     def answer(self, asked: PendingRequest, values: Mapping[str, Any]) -> None:
         """Encode an answer over the next turns, and then send it."""

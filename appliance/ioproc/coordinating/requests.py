@@ -31,11 +31,11 @@ class PendingRequest(NamedTuple):
 
 
 class PendingRequests:
-    """asked: by our own token. callers: what those who ask may do. is_whole: of the kind."""
+    """asked: by our own token. callers: what those who ask may do. takes_turns: of the kind."""
 
-    def __init__(self, callers: Callers, is_whole: Callable[[int], bool]) -> None:
+    def __init__(self, callers: Callers, takes_turns: Callable[[int], bool]) -> None:
         self._callers = callers
-        self._is_whole = is_whole
+        self._takes_turns = takes_turns
         self._known = callers.known
         self.asked: dict[int, PendingRequest] = {}
         self._parts: dict[int, tuple[int, list[bytes]]] = {}  # → length of the caller, pieces
@@ -60,7 +60,7 @@ class PendingRequests:
             named += GUARD.size
             standing = message.flags - 1 or UNVERIFIED
         call = Call(api_key, version, key, rights, standing)
-        if len(data) >= LONG and self._is_whole(api_key):
+        if len(data) >= LONG and self._takes_turns(api_key):
             asked = PendingRequest(peer, message.token, call, None, guard, data[named:])
         else:
             request = self._decode(message.b, data[named:])
