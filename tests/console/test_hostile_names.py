@@ -36,7 +36,7 @@ def places(alone, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def forks(alone):
+def forks(alone, places):
     made = Forks(PENSTOCK_BOOTSTRAP=alone.bootstrap)
     yield made
     made.close()

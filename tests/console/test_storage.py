@@ -52,7 +52,7 @@ def consumed(one, topic, last):
 
 
 @pytest.fixture(scope="module")
-def stopped(tmp_path_factory):
+def pristine(tmp_path_factory):
     """The folder of an appliance that was verified while it ran, and ended in order."""
     with Appliance(tmp_path_factory.mktemp("storage") / "data") as one:
         admin = AdminClient({"bootstrap.servers": one.bootstrap})
@@ -66,7 +66,14 @@ def stopped(tmp_path_factory):
         produce(one, "cut", 0, RECORDS)
         while_it_runs = penstock("verify", one.data_dir)
         assert "sound" in while_it_runs.stderr and "the appliance runs" in while_it_runs.stderr
-    return one
+    return one.data_dir
+
+
+@pytest.fixture
+def stopped(pristine, tmp_path):
+    """An appliance over a copy of that folder, which the test may damage."""
+    shutil.copytree(pristine, tmp_path / "stopped" / "data")
+    return Appliance(tmp_path / "stopped" / "data")
 
 
 def segments(one, topic):
@@ -148,6 +155,10 @@ def test_what_another_node_has_too_is_set_aside_whole_and_this_node_says_it_ende
 
 def test_what_takes_space_is_told_and_only_what_is_named_and_nobody_reads_is_deleted(stopped):
     data = stopped.data_dir
+    for topic in ("kept", "cut"):
+        last = segments(stopped, topic)[-1]
+        last.write_bytes(last.read_bytes()[:-10])
+    penstock("repair", data, "--yes")
     aside = sorted(path.name for path in data.glob("*-stray"))
     rows = {row["name"]: row for row in told("reclaim", data)}
     assert aside and set(aside) < set(rows)
