@@ -144,6 +144,8 @@ class AdminRequests:
                 self._change(api, answer.records, context)
             except DiskFull:
                 return Decision(*refuse(FULL), refuse)
+        if answer.things and self._trail is not None:
+            self._trail.note_change(api.name, answer.things, 0, context.rights.caller)
         self.ahead.count(encoded, key, version, answer.values)
         return Decision(errors.NONE, encoded, refuse, answer.at_once)
 

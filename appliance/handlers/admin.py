@@ -4,7 +4,7 @@
 the answer depends on and the answer itself. Control replays and syncs the records, then sends.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, NamedTuple
 
@@ -101,12 +101,13 @@ class AdminContext:
 class Answer(NamedTuple):
     """The records an answer depends on, and the answer's fields. at_once: it is said when they are
     in the log, agreed or not. encoded: the values in the version that was asked, where they are
-    known from before."""
+    known from before. things: what was changed that is no record, for the audit."""
 
     records: list[Record]
     values: Values
     at_once: bool = False
     encoded: bytes = b""
+    things: Sequence[dict[str, str]] = ()
 
 
 def _never(_: Message) -> bool:

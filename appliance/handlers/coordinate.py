@@ -22,6 +22,7 @@ from appliance.coordinators.runtime.call import Call
 from appliance.coordinators.runtime.cutting import CutPart
 from appliance.coordinators.runtime.kind import LONG, Kind, Part, RowsOf
 from appliance.handlers.exchange import Exchange, Handler, Host
+from appliance.handlers.group_changes import Things
 from appliance.ring.messages import Message
 from appliance.wire import error_codes, messages
 from appliance.wire.plain import encode
@@ -51,14 +52,17 @@ class Coordinated:
 
 class Coordinate:
     """The plan of every request that one kind of coordinator answers. others: topics of other kinds
-    that a decision looks at.
+    that a decision looks at. changed: tells the audit of each answer.
 
     The first request has missing topics created, and is answered when they exist or could not be
     created. A listing of everything needs none.
     """
 
-    def __init__(self, kind: Kind, others: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, kind: Kind, others: tuple[str, ...] = (), changed: Things | None = None
+    ) -> None:
         self._kind = kind
+        self._changed = changed
         self._topic = kind.TOPIC.name.encode()
         self._topics = (kind.TOPIC.name, *others)
 
@@ -191,12 +195,26 @@ class Coordinate:
         else:
             host.hang_up(x, f"the coordinator did not answer: error {message.flags - 1}")
             return
+        if self._changed is not None and state.count and message is not None:
+            self._audit(host, x, state, index, message)
         if x.pending or x.answer is not None:
             return
         if state.cut is not None:
             self._ask_next(host, x, index + 1)
         else:
             self._finish(host, x)
+
+    def _audit(
+        self, host: Host, x: Exchange, state: Coordinated, index: int, message: Message
+    ) -> None:
+        """Tells what a partition's answer says that it has changed, when all of that is there."""
+        if message.a or self._changed is None:
+            return
+        key, version = x.handler.key, x.version
+        _, body, *_ = state.asked[index]
+        answer = messages.decode_response(key, version, b"".join(state.answers[index]))
+        if things := self._changed(messages.decode_request(key, version, body), answer):
+            host.audit_change(x, things)
 
     def _unserved(self, host: Host, x: Exchange, state: Coordinated, index: int) -> bytes:
         """The answer of a partition that is not served: the topic does not exist yet, or its ioproc
@@ -266,9 +284,11 @@ def _split(
     asked += [CutPart(*one) for one in found]
 
 
-def handler(kind: Kind, row: ApiRow, others: tuple[str, ...] = ()) -> Handler:
-    """A request of this API is for coordinators of this kind to answer. others: as of
+def handler(
+    kind: Kind, row: ApiRow, others: tuple[str, ...] = (), changed: Things | None = None
+) -> Handler:
+    """A request of this API is for coordinators of this kind to answer. others, changed: as of
     Coordinate."""
     assert row.key in kind.APIS, f"{row.name} ({row.key}) is none of {kind.TOPIC.name}"
-    plan = Coordinate(kind, others)
+    plan = Coordinate(kind, others, changed)
     return Handler(*row[:4], plan.begin, plan.complete, in_order=row.in_order)

@@ -25,9 +25,10 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
     allowed = [one for one in wanted if one[0] not in refused]
     context.situation.here = is_here(context.rights)
     records, results = alter_incrementally(context.situation, allowed)
+    things: list[dict[str, str]] = []
     if not request.validate_only:
         done = {resource for resource, result in results if result.code == errors.NONE}
-        _set_levels(context, [one for one in allowed if one[0] in done])
+        things = _set_levels(context, [one for one in allowed if one[0] in done])
     rows = [
         {
             "error_code": result.code,
@@ -37,17 +38,25 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
         }
         for resource, result in (*results, *refused.items())
     ]
-    return Answer([] if request.validate_only else records, {"throttle_time": 0, "responses": rows})
+    values = {"throttle_time": 0, "responses": rows}
+    return Answer([] if request.validate_only else records, values, things=things)
 
 
 def _set_levels(
     context: AdminContext, wanted: list[tuple[ConfigResource, list[ConfigOperation]]]
-) -> None:
+) -> list[dict[str, str]]:
+    """Returns what was changed, for the audit."""
+    things = []
     for resource, operations in wanted:
         if resource.kind == BROKER_LOGGER:
             assert context.loggers is not None
             for one in operations:
-                context.loggers.set(one.key, one.value if one.kind == SET else None)
+                level = one.value if one.kind == SET else None
+                context.loggers.set(one.key, level)
+                thing = {"type": "config", "name": one.key, "action": "set" if level else "delete"}
+                thing |= {"resource": "BROKER_LOGGER", "of": resource.name}
+                things.append(thing | ({"value": level} if level else {}))
+    return things
 
 
 def _of_loggers(request: Message) -> bool:

@@ -25,6 +25,7 @@ from appliance.handlers import (
 )
 from appliance.handlers.exchange import Handler
 from appliance.handlers.fetch_sessions import FetchSessions
+from appliance.handlers.group_changes import CHANGED
 
 _FETCH: Final = 1
 _KINDS: Final = {apis.GROUPS: GROUPS_KIND, apis.TRANSACTIONS: TRANSACTIONS_KIND}
@@ -45,8 +46,8 @@ def _handler(row: ApiRow) -> Handler:
         assert isinstance(handler, Handler), row.name
         return handler
     if row.decided in _KINDS:
-        others = _OTHERS.get(row.key, ())
-        return _COORDINATED.get(row.key) or coordinate.handler(_KINDS[row.decided], row, others)
+        more = _OTHERS.get(row.key, ()), CHANGED.get(row.key)
+        return _COORDINATED.get(row.key) or coordinate.handler(_KINDS[row.decided], row, *more)
     return forward.handler(row)
 
 

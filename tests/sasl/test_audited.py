@@ -2,6 +2,7 @@
 
 import json
 import time
+from contextlib import closing
 
 import pytest
 from confluent_kafka import KafkaException, TopicPartition
@@ -9,6 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.broker_process import KAFKA
 from tests.console_process import typing
+from tests.differential.link import Link
 from tests.sasl.logged import USERS
 from tests.sasl.talk import Talk
 
@@ -86,3 +88,36 @@ def test_changes_with_who_made_them(broker, audit):
         {"type": "records", "name": "audited-1", "action": "delete", "before": "0"}
     ]
     assert deleted["changes"] == [topic | {"action": "delete"}]
+
+
+def offsets_of(topic, *partitions, **more):
+    return [{"name": topic, "partitions": [{"partition_index": n, **more} for n in partitions]}]
+
+
+def test_changes_that_are_no_records_of_the_metadata(broker, audit):
+    """Groups and their offsets stand in a topic, levels of loggers in memory."""
+    topic = broker.peer.create(2, {})
+    host, _, port = broker.bootstrap.rpartition(":")
+    mine = {"committed_offset": 0, "committed_leader_epoch": -1, "committed_metadata": ""}
+    commit = {"group_id": "g", "generation_id_or_member_epoch": -1, "member_id": ""}
+    commit |= {"group_instance_id": None, "topics": offsets_of(topic, 0, 1, **mine)}
+    level = {"name": "root", "config_operation": 0, "value": "DEBUG"}
+    logger = {"resource_type": 8, "resource_name": "1", "configs": [level]}
+    with closing(Link((host, int(port)), client_id="of-groups")) as link:
+        until(lambda: "'NONE'" in str(link.ask(8, 7, commit)))
+        link.ask(47, 0, {"group_id": "g", "topics": offsets_of(topic, 1, 7)})
+        link.ask(42, 1, {"groups_names": ["g", "no-such-group"]})
+        told = link.ask(44, 0, {"validate_only": False, "resources": [logger]})
+    assert [one["error_code"] for one in told["responses"]] == ["NONE"]
+
+    def changes():
+        found = audit("--who", "of-groups", "--event", "changed")
+        return {one["request"]: one["changes"] for one in found if len(found) == 3}
+
+    offsets = {"type": "offset", "name": f"{topic}-1", "action": "delete", "of": "g"}
+    changed = {"type": "config", "name": "root", "action": "set", "resource": "BROKER_LOGGER"}
+    assert until(changes) == {
+        "OffsetDelete": [offsets],
+        "DeleteGroups": [{"type": "group", "name": "g", "action": "delete"}],
+        "IncrementalAlterConfigs": [changed | {"of": "1", "value": "DEBUG"}],
+    }
