@@ -59,8 +59,8 @@ class Seats:
             "doorbells": {other: bell for other, bell in self.bells.items() if other != peer},
             "supervisor_doorbell": self.own,
             "rings": self.memory.rings_of(peer),
-            "ioprocs": 1,
-            "netprocs": 1,
+            "ioprocs": self.layout.ioprocs,
+            "netprocs": self.layout.netprocs,
             "ring_slots": self.layout.ring_slots,
         }
         return Seat(**given | options)

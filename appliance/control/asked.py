@@ -2,8 +2,13 @@
 
 from typing import NamedTuple
 
-from appliance.authorization.rights import Callers, Rights
+from appliance.authorization.rights import OURSELVES, Callers, Rights
+from appliance.base.errors import MalformedRequest
 from appliance.ring.messages import FORWARD, Message
+
+
+class ForgedRequest(Exception):
+    """A message that no sound netproc sends."""
 
 
 class ControlRequest(NamedTuple):
@@ -14,9 +19,17 @@ class ControlRequest(NamedTuple):
 
 
 def read(message: Message, callers: Callers) -> ControlRequest:
-    """Parses the payload of a FORWARD or an ENSURE_TOPIC. Raises MalformedRequest: no netproc of
-    ours sends that.
+    """Parses the payload of a FORWARD or an ENSURE_TOPIC. Raises ForgedRequest for a caller that is
+    none, and for the appliance's own name: no netproc asks control in it, and it may do everything.
     """
-    if message.op == FORWARD:
-        return ControlRequest(callers.of(message.payload), b"")
-    return ControlRequest(callers.of(message.payload[: message.e]), message.payload[message.e :])
+    data = message.payload
+    named = len(data) if message.op == FORWARD else message.e
+    if not 0 <= named <= len(data):
+        raise ForgedRequest(f"{len(data)} bytes with a caller of {named}")
+    try:
+        rights = callers.of(data[:named])
+    except MalformedRequest as cause:
+        raise ForgedRequest(str(cause)) from cause
+    if rights is OURSELVES:
+        raise ForgedRequest("a request in the appliance's own name")
+    return ControlRequest(rights, data[named:])

@@ -14,6 +14,7 @@ from appliance.control.keeping import Keeper
 from appliance.control.metadata_quorum import MetadataQuorum
 from appliance.control.shell import Control
 from appliance.control.startup import start
+from appliance.shell import sandbox
 from appliance.shell.denials import tell_denials
 from appliance.shell.flusher import Flusher
 from appliance.shell.links import Links
@@ -26,6 +27,7 @@ def run(seat: Seat) -> int:
     """Control until the appliance drains; 0 is an orderly end, UNBEGUN one before the cluster has
     heard that this node may have lost something."""
     log = seat.log()
+    sandbox.enter(files=True)  # netprocs tell what is missing
     tell_denials(seat.authorizer, log)
     links = Links(seat, log)
     loop = Loop(seat, links)

@@ -12,11 +12,14 @@ from collections.abc import Callable, Generator
 from typing import Final
 
 from appliance.base.errors import UNKNOWN_SERVER_ERROR
+from appliance.control.asked import ForgedRequest
 from appliance.control.deciding import Deciding
 from appliance.control.quorum_wire import SERVED
 from appliance.control.waiting import Body, Unencoded
 from appliance.handlers.admin import AdminContext
 from appliance.ring.messages import ENSURE_TOPIC, FORWARD, Message
+from appliance.ring.process_table import NETPROC
+from appliance.shell.links import Links
 
 BYTES: Final = 16 << 10
 """Of requests that are decided in a turn before the next ones wait: some hundred rows."""
@@ -32,10 +35,11 @@ AssignReplicasToDirs, UpdateRaftVoter."""
 
 class PacedRequests:
     """decide: decides on one. caught: is told of an exception in that. answer: answers one. steps:
-    decodes and encodes. late: those that wait for one of the next turns."""
+    decodes and encodes. links: to netprocs, one of which may tell lies. late: those that wait for
+    one of the next turns."""
 
-    __slots__ = ("_answer", "_caught", "_decide", "_decoding", "_encoding", "_left", "_steps",
-                 "late")  # fmt: skip
+    __slots__ = ("_answer", "_caught", "_decide", "_decoding", "_encoding", "_left", "_links",
+                 "_steps", "late")  # fmt: skip
 
     def __init__(
         self,
@@ -43,11 +47,13 @@ class PacedRequests:
         caught: Callable[[str, Exception], None],
         answer: Callable[[int, int, int, bytes], None],
         steps: Deciding,
+        links: Links,
     ) -> None:
         self._decide = decide
         self._caught = caught
         self._answer = answer
         self._steps = steps
+        self._links = links
         self._decoding: Generator[None, None, None] | None = None  # of the first of `late`
         self._encoding: deque[tuple[int, int, int, Generator[None, None, bytes]]] = deque()
         self._left = BYTES
@@ -132,6 +138,9 @@ class PacedRequests:
     ) -> AdminContext | None:
         try:
             return self._decide(netproc, message, context)
+        except ForgedRequest as lie:
+            self._links.accuse(NETPROC, netproc, str(lie))
+            return context
         except Exception as bug:
             api = message.b >> 16 if message.op == FORWARD else "a missing topic"
             self._caught(f"request {api}", bug)

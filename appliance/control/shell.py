@@ -124,9 +124,7 @@ class Control:
         self._syncing = self._writing = False  # the log, a snapshot
         self._make_deciders(started)
         self._join(watcher)
-        self._answers = {
-            index: Answers(links.writer(NETPROC, index)) for index in range(seat.netprocs)
-        }
+        self._answers = {n: Answers(links.writer(NETPROC, n)) for n in range(seat.netprocs)}
 
     def _make_deciders(self, started: Started) -> None:
         """Makes the objects that decide requests."""
@@ -177,7 +175,9 @@ class Control:
             log,
         )
         self._own_answers = OwnAnswers()
-        self._paced = PacedRequests(self._decide, self._barrier.caught, self.reply, self._deciding)
+        self._paced = PacedRequests(
+            self._decide, self._barrier.caught, self.reply, self._deciding, self._links
+        )
         incarnation, image = self._leading.incarnation, self._quorum.images.committed
         birth = Birth.of(seat, self._identity, self._dirs, incarnation, image)
         self._node = Node(seat.config, birth, addresses.controller, self._own, self._homes, log)

@@ -23,6 +23,7 @@ from appliance.metadata.changes import Change
 from appliance.peers.link import Link, Watcher
 from appliance.ring.messages import ISR_REFUSED, PRODUCER_ID_BLOCK, Message
 from appliance.ring.process_table import DRAIN, DRAINING, IOPROC, NETPROC, READY, Peer
+from appliance.shell import sandbox
 from appliance.shell.bugs import Bugs
 from appliance.shell.denials import tell_denials
 from appliance.shell.flusher import Flusher
@@ -361,6 +362,7 @@ def run(seat: Seat) -> int:
     """Serve until the appliance drains; 0 when everything is on the disk, 1 when something is not,
     UNBEGUN when nothing was looked at."""
     events = seat.log()
+    sandbox.enter(files=True, programs=True)  # netprocs tell what is missing
     tell_denials(seat.authorizer, events)
     links = Links(seat, events)
     loop = Loop(seat, links)

@@ -19,6 +19,8 @@ Fields of a slot, native byte order:
 from struct import Struct
 from typing import Final, NamedTuple
 
+from appliance.ring.process_table import CONTROL, IOPROC, NETPROC
+
 SLOT: Final = Struct("<QHHIQqqqqqqqqii")
 SLOT_SIZE: Final = 96
 assert SLOT.size == SLOT_SIZE
@@ -253,6 +255,24 @@ NAMES: Final = {
     for name, value in list(globals().items())
     if name.isupper() and value in OPERATIONS and name not in _FLAGS
 }
+
+SENT: Final = {
+    (NETPROC, IOPROC): frozenset(
+        (APPEND, READ, CANCEL, LIST_OFFSET, EPOCH_END, DELETE_RECORDS, COORDINATE, MOVE, MARK,
+         DESCRIBE_PRODUCERS, WATCH)
+    ),
+    (IOPROC, NETPROC): frozenset(
+        (APPENDED, UNVERIFIED, FOUND, ABORTED, PRODUCERS, PRODUCERS_TOLD, NEWS, SPENT, LISTED,
+         EPOCH_ENDED, DELETED, MOVED, ANSWERED)
+    ),
+    (IOPROC, IOPROC): frozenset((MARK, APPENDED, KNOWS, KNOWN)),
+    (IOPROC, CONTROL): frozenset((ASSIGN, PRODUCER_IDS, ISR_CHANGE, FOLDER_FAILED)),
+    (NETPROC, CONTROL): frozenset((FORWARD, ENSURE_TOPIC)),
+    (CONTROL, NETPROC): frozenset((ANSWERED,)),
+    (CONTROL, IOPROC): frozenset((PRODUCER_ID_BLOCK, ISR_REFUSED)),
+}  # fmt: skip
+"""Operations by the kinds of the process that sends them and of the one that gets them. Another
+operation breaks the ring: a netproc that was taken over answers no marker in an ioproc's name."""
 
 
 class Message(NamedTuple):

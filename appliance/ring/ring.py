@@ -24,6 +24,8 @@ from appliance.ring.messages import (
     OPERATIONS,
     SLOT,
     SLOT_SIZE,
+    WATCH,
+    WATCHED_BYTES,
     WITH_ARENA,
     WITH_PAYLOAD,
     Message,
@@ -44,8 +46,6 @@ _FEW: Final = 4  # up to here checking slot by slot is cheaper than in bulk
 # of.
 _BODY: Final = Struct("<8xHHIQqqqqqqqqii0s")
 assert _BODY.size == SLOT_SIZE
-
-_PLAIN: Final = OPERATIONS - WITH_ARENA - WITH_PAYLOAD
 
 _pack = SLOT.pack_into
 _unpack = SLOT.unpack_from
@@ -265,16 +265,20 @@ class RingWriter:
 
 class RingReader:
     """The consumer's end. `handles` and `arena_bytes` bound what its messages may name (0: nothing
-    to check). While words[0] is `tail` there is nothing to drain: read them only."""
+    to check), `operations` what they may be. While words[0] is `tail` there is nothing to drain:
+    read them only."""
 
     __slots__ = (
+        "_append",
         "_arena_bytes",
         "_capacity",
         "_handles",
         "_memory",
         "_open",
+        "_operations",
         "_payload_at",
         "_payload_size",
+        "_plain",
         "_stamp",
         "tail",
         "words",
@@ -288,6 +292,7 @@ class RingReader:
         capacity: int = DEFAULT_CAPACITY,
         handles: int = 0,
         arena_bytes: int = 0,
+        operations: frozenset[int] = OPERATIONS,
     ) -> None:
         self._memory = memory
         self.words = _words(memory)
@@ -296,6 +301,9 @@ class RingReader:
         self._payload_size = len(memory) - self._payload_at
         self._handles = handles or 1 << 32
         self._arena_bytes = arena_bytes
+        self._operations = operations
+        self._plain = operations - WITH_ARENA - WITH_PAYLOAD
+        self._append = APPEND if APPEND in operations else -1
         self.reset(generation)
 
     def reset(self, generation: int) -> None:
@@ -308,6 +316,11 @@ class RingReader:
     def close(self) -> None:
         """Read nothing more until the next `reset`."""
         self._open = False
+
+    @property
+    def is_open(self) -> bool:
+        """True between `reset` and `close`, unless what was read was wrong."""
+        return self._open
 
     def pending(self) -> bool:
         """True if the peer has published messages that are not drained; one read, nothing is
@@ -324,6 +337,7 @@ class RingReader:
         if ready == 0:
             return _NOTHING
         mask, handles, arena_bytes = self._capacity - 1, self._handles, self._arena_bytes
+        plain, append = self._plain, self._append
         try:
             if not 0 < ready <= self._capacity:
                 raise RingBroken(f"writer's counter is {ready} slots ahead of {tail}")
@@ -336,8 +350,8 @@ class RingReader:
                 message = _message(slot[1:] + _NO_PAYLOAD)
                 op = slot[1]
                 if slot[3] < handles and (
-                    op in _PLAIN
-                    or (op == APPEND and slot[5] >= 0 and 0 < slot[13] <= arena_bytes - slot[5])
+                    op in plain
+                    or (op == append and slot[5] >= 0 and 0 < slot[13] <= arena_bytes - slot[5])
                 ):
                     messages.append(message)
                 else:
@@ -373,8 +387,8 @@ class RingReader:
     def _check(self, messages: list[Message]) -> list[Message]:
         """Operations, handles and places against their bounds; payloads are put in place."""
         operations = set(map(_op, messages))
-        if not operations <= OPERATIONS:
-            raise RingBroken(f"operations {sorted(operations - OPERATIONS)} do not exist")
+        if not operations <= self._operations:
+            raise RingBroken(f"operations {sorted(operations - self._operations)} do not exist")
         if max(map(_handle, messages)) >= self._handles:
             raise RingBroken(f"a handle is not below {self._handles}")
         if self._arena_bytes and not operations.isdisjoint(WITH_ARENA):
@@ -395,5 +409,7 @@ class RingReader:
             raise RingBroken(
                 f"payload {position} + {length} is not within its area of {self._payload_size}"
             )
+        if message.op == WATCH and length % WATCHED_BYTES:
+            raise RingBroken(f"{length} bytes are no rows to watch")
         at = self._payload_at + position
         return message._replace(i=0, j=0, payload=bytes(self._memory[at : at + length]))

@@ -14,7 +14,7 @@ import os
 import threading
 from typing import Final
 
-from appliance.ring.messages import Message
+from appliance.ring.messages import SENT, Message
 from appliance.ring.process_table import (
     ASLEEP,
     DOWN,
@@ -99,6 +99,7 @@ class Links:
                     0,
                     capacity=seat.ring_slots,
                     arena_bytes=len(seat.arenas[peer.index]) if peer.kind == NETPROC else 0,
+                    operations=SENT[peer.kind, seat.kind],
                 ),
             )
             for peer, pair in seat.rings.items()
@@ -223,6 +224,13 @@ class Links:
         if took_ns > self._longest_turn[0]:
             self._longest_turn[0] = took_ns
         return bool(self._epoch_word[0] != self._confirmed)
+
+    def accuse(self, kind: int, index: int, cause: str) -> None:
+        """Closes the rings to a peer that says what no sound process says; the supervisor replaces
+        it."""
+        link = self._by_peer[Peer(kind, index)]
+        if link.reader.is_open:
+            self._accuse(link, RingBroken(cause))
 
     def set_state(self, state: int) -> None:
         """Tell everyone (STARTING,) READY or DRAINING, and the supervisor at once."""

@@ -2,7 +2,8 @@
 
 A netproc parses what anybody sends. One that was taken over must not write a file, start a program,
 signal or read another process, or open a port; its rings, its arena and the connections that it has
-are all that is left. landlock(7), seccomp(2); x86-64 only, like the appliance.
+are all that is left. I/O processes, control and the exporter need files or `/proc`: they give up
+system calls alone. landlock(7), seccomp(2); x86-64 only, like the appliance.
 """
 
 import ctypes
@@ -41,7 +42,10 @@ DENIED: Final = {
     "userfaultfd": 323, "io_uring_setup": 425, "open_tree": 428, "move_mount": 429, "fsopen": 430,
     "pidfd_getfd": 438, "process_madvise": 440,
 }  # fmt: skip
-"""System calls that no netproc makes, by their numbers on x86-64; each fails with EPERM."""
+"""System calls that no process of the appliance makes but those of PROGRAMS, by their numbers on
+x86-64; each fails with EPERM."""
+PROGRAMS: Final = ("execve", "execveat")
+"""System calls that start a program: I/O processes start the cleaner."""
 
 _AUDIT_ARCH_X86_64: Final = 0xC000003E
 _X32: Final = 0x40000000
@@ -57,17 +61,19 @@ _STEP: Final = struct.Struct("<HBBI")
 _PROGRAM: Final = struct.Struct("<H6xQ")  # struct sock_fprog
 
 
-def enter() -> list[str]:
+def enter(*, files: bool = False, programs: bool = False) -> list[str]:
     """Give the rights up, for this thread and all that it starts; for a process with one thread.
-    Returns names of the parts that the kernel does not have: none when the sandbox is whole.
+    files: what Landlock takes away stays, reading `/proc` of other processes too. programs: it
+    starts some. Returns names of the parts that the kernel does not have: none when the sandbox is
+    whole.
     """
     libc: Any = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         return ["no_new_privs", "landlock", "seccomp"]
     missing = []
-    if not _enter_landlock(libc):
+    if not (files or _enter_landlock(libc)):
         missing.append("landlock")
-    if not _enter_seccomp(libc):
+    if not _enter_seccomp(libc, program(programs=programs)):
         missing.append("seccomp")
     return missing
 
@@ -83,9 +89,10 @@ def ruleset(abi: int) -> bytes:
     return told
 
 
-def program() -> bytes:
-    """The filter of system calls as classic BPF: another architecture, x32 and `DENIED` fail."""
-    numbers = sorted(DENIED.values())
+def program(*, programs: bool = False) -> bytes:
+    """The filter of system calls as classic BPF: another architecture, x32 and `DENIED` fail, which
+    PROGRAMS are left out of for a process that starts some."""
+    numbers = sorted(n for name, n in DENIED.items() if not (programs and name in PROGRAMS))
     steps = [
         (_LOAD, 0, 0, _ARCH_AT),
         (_IF_EQUAL, 0, len(numbers) + 3, _AUDIT_ARCH_X86_64),
@@ -113,8 +120,7 @@ def _enter_landlock(libc: Any) -> bool:
         os.close(fd)
 
 
-def _enter_seccomp(libc: Any) -> bool:
-    steps = program()
+def _enter_seccomp(libc: Any, steps: bytes) -> bool:
     held = ctypes.create_string_buffer(steps, len(steps))
     told = _PROGRAM.pack(len(steps) // _STEP.size, ctypes.addressof(held))
     return bool(libc.prctl(_PR_SET_SECCOMP, _FILTER, told, 0, 0) == 0)

@@ -51,7 +51,9 @@ def paced():
         decided.append(asked.token)
 
     answer = lambda *what: decided.append(what)  # noqa: E731
-    return PacedRequests(decide, lambda *what: failed.append(what), answer, ThreeSteps()), decided
+    return PacedRequests(
+        decide, lambda *what: failed.append(what), answer, ThreeSteps(), None
+    ), decided
 
 
 def test_small_ones_are_decided_at_once():

@@ -18,10 +18,11 @@ from appliance.base.os_disk import OsDisk
 from appliance.config.broker import BrokerConfig
 from appliance.control.shell import Control
 from appliance.control.startup import start
+from appliance.controller.decision import NO_LIMIT
 from appliance.ioproc.main import IoProcess
 from appliance.metadata.follower import Follower
 from appliance.netproc.server import Server
-from appliance.ring.messages import ENSURE_TOPIC
+from appliance.ring.messages import ENSURE_TOPIC, Message
 from appliance.ring.process_table import CONTROL, IOPROC, NETPROC, READY, Peer
 from appliance.shell.guarding import authorizer_of
 from appliance.shell.links import Links
@@ -80,15 +81,14 @@ class World:
         self.doors[0] = sock
 
     def make(self, name):
-        """A topic, before there is a server."""
-        asked = self.links.writer(CONTROL, 0)
-        who = OURSELVES.encoded
-        payload = who + name.encode()
-        assert asked.push_with_payload(ENSURE_TOPIC, 0, 0, 0, e=len(who), payload=payload)
-        self.links.flush()
+        """A topic, before there is a server, whatever is allowed to whom."""
+        context = self.control._contexts.context()
+        context.rights, context.situation.permit = OURSELVES, NO_LIMIT
+        asked = Message(ENSURE_TOPIC, *[0] * 13)
+        requests = self.control._requests
+        made = requests.ensure_topic(asked, name.encode(), context, leads=True, alone=True)
+        assert made.code == 0
         self.control_turn()
-        ((_, [answer]),) = self.links.poll()
-        assert answer.flags == 1
 
     def settle(self):
         for links in (self.links, self.io, self.control_links):

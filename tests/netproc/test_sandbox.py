@@ -18,14 +18,15 @@ from appliance.shell import sandbox
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-def confined(tries, tmp_path):
-    """What each of `tries` raised in a child with the sandbox: errno, 0 for nothing."""
+def confined(tries, **stays):
+    """What each of `tries` raised in a child with the sandbox: errno, 0 for nothing. stays: what it
+    keeps."""
     away, here = os.pipe()
     child = os.fork()
     if child == 0:
         told = b"?"
         try:
-            missing = sandbox.enter()
+            missing = sandbox.enter(**stays)
             told = repr((missing, [code_of(one) for one in tries])).encode()
         except BaseException:
             told = traceback.format_exc().encode()
@@ -80,8 +81,7 @@ def test_files_are_read_and_neither_written_made_nor_removed(tmp_path):
             there.unlink,
             lambda: there.rename(tmp_path / "other"),
             lambda: os.symlink("/", tmp_path / "link"),
-        ],
-        tmp_path,
+        ]
     )
     assert found[0] == 0
     assert set(found[1:]) == {errno.EACCES}
@@ -104,8 +104,7 @@ def test_no_program_is_started_and_no_other_process_reached(tmp_path):
                 call(sandbox.DENIED["pidfd_getfd"], os.pidfd_open(pid), 0, 0),
                 call(sandbox.DENIED["unshare"], 0),
                 bound(port),
-            ],
-            tmp_path,
+            ]
         )
         assert other.poll() is None
         other.communicate(b"\n")
@@ -132,8 +131,27 @@ def test_memory_sockets_and_its_own_descriptors_stay(tmp_path):
         sent, shared, lambda: os.write(file, b"x"), lambda: os.kill(os.getpid(), 0),
         lambda: os.listdir("/proc/self/fd"),
     ]  # fmt: skip
-    assert confined(tries, tmp_path) == [0] * len(tries)
+    assert confined(tries) == [0] * len(tries)
     os.close(file)
+
+
+@pytest.mark.parametrize("programs", [False, True])
+def test_processes_that_write_files_reach_no_other_either(tmp_path, programs):
+    pid = os.getpid()
+    found = confined(
+        [
+            (tmp_path / "log").touch,
+            lambda: os.listdir(f"/proc/{pid}/fd"),
+            lambda: os.close(os.pidfd_open(pid)),
+            call(sandbox.DENIED["process_vm_writev"], pid, None, 0, None, 0, 0),
+            call(sandbox.DENIED["ptrace"], 16, pid, None, None),
+            call(sandbox.DENIED["bpf"], 0, None, 0),
+            lambda: os.execv(tmp_path / "log", ["log"]),
+        ],
+        files=True,
+        programs=programs,
+    )
+    assert found == [0] * 3 + [errno.EPERM] * 3 + [errno.EACCES if programs else errno.EPERM]
 
 
 @pytest.mark.parametrize(("abi", "size"), [(1, 8), (3, 8), (4, 16), (5, 16), (6, 24), (7, 24)])

@@ -105,7 +105,7 @@ class CoordinatorHost:
     def take(self, asker: NetprocPeer, message: Message, now_ms: int) -> None:
         """A piece of a request has come; it is decided when that was the last one."""
         try:
-            asked = self._requests.take(asker.index, message)
+            asked = self._requests.take(asker.index, message, len(asker.arena))
         except MalformedRequest:
             self._answers[asker.index].put(message.token, errors.INVALID_REQUEST, b"")
             self.waiting = True

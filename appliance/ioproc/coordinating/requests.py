@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from appliance.authorization.rights import Callers
+from appliance.base.errors import MalformedRequest
 from appliance.coordinators.runtime.call import UNVERIFIED, Call
 from appliance.coordinators.runtime.kind import LONG
 from appliance.ring.messages import GUARD, NO_GUARD, Message
@@ -39,31 +40,43 @@ class PendingRequests:
         self._known = callers.known
         self.asked: dict[int, PendingRequest] = {}
         self._parts: dict[int, tuple[int, list[bytes]]] = {}  # → length of the caller, pieces
+        self._begun: dict[int, int] = {}  # by netproc: bytes of its pieces
         self._last: tuple[int, bytes, Any] = (-1, b"", None)  # (key and version, body, request)
 
-    def take(self, peer: int, message: Message) -> PendingRequest | None:
-        """The request, when this was its last piece; a long one is not decoded yet. Raises
-        MalformedRequest."""
+    def take(self, peer: int, message: Message, most: int) -> PendingRequest | None:
+        """The request, when this was its last piece; a long one is not decoded yet. most: bytes of
+        requests that a netproc can have begun, those of its arena. Raises MalformedRequest."""
         key = peer << _PEER_BITS | message.token
-        named, pieces = self._parts.pop(key, (message.e, []))
-        pieces.append(message.payload)
-        if message.a:
-            self._parts[key] = named, pieces
-            return None
-        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        begun = self._parts.pop(key, None)
+        if begun is None and not message.a:
+            named, data = message.e, message.payload
+        else:
+            named, pieces = begun or (message.e, [])
+            pieces.append(message.payload)
+            held = self._begun.get(peer, 0) + len(message.payload)
+            if message.a and held <= most:
+                self._begun[peer] = held
+                self._parts[key] = named, pieces
+                return None
+            data = b"".join(pieces)
+            self._begun[peer] = held - len(data)
+            if message.a:
+                raise MalformedRequest(f"{held} bytes of requests without an end")
+        body_at = named + GUARD.size if message.flags else named
+        if not 0 <= named <= body_at <= len(data):
+            raise MalformedRequest(f"{len(data)} bytes with a caller of {named}")
         caller = data[:named]
         rights = self._known.get(caller) or self._callers.of(caller)
         api_key, version = message.b >> 16, message.b & 0xFFFF
         guard, standing = NO_GUARD, UNVERIFIED
         if message.flags:
             (guard,) = GUARD.unpack_from(data, named)
-            named += GUARD.size
             standing = message.flags - 1 or UNVERIFIED
         call = Call(api_key, version, key, rights, standing)
         if len(data) >= LONG and self._takes_turns(api_key):
-            asked = PendingRequest(peer, message.token, call, None, guard, data[named:])
+            asked = PendingRequest(peer, message.token, call, None, guard, data[body_at:])
         else:
-            request = self._decode(message.b, data[named:])
+            request = self._decode(message.b, data[body_at:])
             asked = PendingRequest(peer, message.token, call, request, guard)
         self.asked[key] = asked
         return asked
@@ -82,4 +95,5 @@ class PendingRequests:
             del self.asked[key]
         for key in [key for key in self._parts if key >> _PEER_BITS == peer]:
             del self._parts[key]
+        self._begun.pop(peer, None)
         self._last = (-1, b"", None)
