@@ -15,7 +15,9 @@ from appliance.certificates import files
 from appliance.certificates.holder import NOT_RENEWED, RENEWED
 from appliance.certificates.settings import TlsSettings, of_listener
 from appliance.config.broker import BrokerConfig
+from appliance.config.logins import DELAY
 from appliance.config.metrics_door import NAME, speaks_tls, user_info
+from appliance.shell.audit import Trail
 from appliance.shell.log import NOTICE, WARNING, Log
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from appliance.certificates.context import Certificate
 
 _LOOK_NS: Final = 10_000_000_000
+_WRONG: Final = "Authentication failed: Invalid username or password"
 _AUTHORIZATION: Final = re.compile(
     rb"\r\nAuthorization:[ \t]*Basic[ \t]+([A-Za-z0-9+/=]+)[ \t]*\r\n", re.IGNORECASE
 )
@@ -32,11 +35,15 @@ _AUTHORIZATION: Final = re.compile(
 class MetricsDoor:
     """Lets in callers as the settings say."""
 
-    def __init__(self, config: BrokerConfig, log: Log) -> None:
-        """Raises ConfigError for a certificate that cannot be shown."""
+    def __init__(self, config: BrokerConfig, log: Log, trail: Trail | None = None) -> None:
+        """trail: of refused passwords. Raises ConfigError for a certificate that it cannot
+        show."""
         told = user_info(config)
+        self._user = told.partition(":")[0]
         self._wanted = _digest(told.encode()) if told else b""
         self._log = log
+        self._trail = trail
+        self.delay_ns = config.int(DELAY) * 1_000_000
         self._settings: TlsSettings | None = None
         self._context: SSLContext | None = None
         self._shown: Certificate | None = None
@@ -62,14 +69,17 @@ class MetricsDoor:
     def lets_in(self, request: bytes) -> bool:
         """True if the head of a request has the password, or needs none. Both are compared by their
         digests, so that the time tells nothing of either."""
-        if not self._wanted:
-            return True
-        found = _AUTHORIZATION.search(request)
-        try:
-            given = base64.b64decode(found[1], validate=True) if found is not None else b""
-        except binascii.Error:
-            given = b""
-        return hmac.compare_digest(_digest(given), self._wanted)
+        return not self._wanted or hmac.compare_digest(_digest(_given(request)), self._wanted)
+
+    def refuses(self, request: bytes, address: str) -> bool:
+        """True if a request that is not let in has shown a password: its answer is held back for
+        `delay_ns`. The audit is told, with the user's name if that is the right one."""
+        given = _given(request)
+        if given and self._trail is not None:
+            name = given.partition(b":")[0].decode(errors="replace")
+            principal = f"User:{name}" if name == self._user else ""
+            self._trail.note_login((0, NAME), "BASIC", principal, address, "", why=_WRONG)
+        return bool(given)
 
     def _renew(self, settings: TlsSettings) -> None:
         """Take what is in the files now, if it can be shown."""
@@ -96,6 +106,15 @@ class MetricsDoor:
         loaded = load(settings)
         loaded.context.sslsocket_class = TlsSocket
         self._context, self._shown = loaded.context, loaded.certificate
+
+
+def _given(request: bytes) -> bytes:
+    """NAME:PASSWORD of a request, b"" of one without."""
+    found = _AUTHORIZATION.search(request)
+    try:
+        return b"" if found is None else base64.b64decode(found[1], validate=True)
+    except binascii.Error:
+        return b""
 
 
 def _digest(text: bytes) -> bytes:

@@ -24,6 +24,9 @@ from appliance.exporter.probe import NotProbed, failed
 from appliance.exporter.probing import HealthProbe
 from appliance.exporter.scrape import Exporter
 from appliance.exporter.serving import HttpAnswer, HttpServer
+from appliance.ring.security_table import EXPORTER
+from appliance.shell import sandbox
+from appliance.shell.audit import Trail
 from appliance.shell.bugs import Bugs
 from appliance.shell.log import Log
 from appliance.shell.threads import on_thread_death
@@ -44,6 +47,7 @@ _STOPPED: Final = "TtZX"
 def run(post: Post, log: Log) -> int:
     """Serve until the supervisor ends it."""
     os.nice(_NICE)
+    sandbox.enter(files=True)  # it looks at other processes in /proc
     bugs, clock = Bugs(log), time.monotonic_ns
     on_thread_death(lambda name, bug: bugs.report(f"thread {name}", bug))
     exporter = Exporter(post, OsDisk(), log)
@@ -52,9 +56,9 @@ def run(post: Post, log: Log) -> int:
     rounds = ExporterRounds(exporter, pusher, bugs, clock)
     server = None
     if post.listener is not None:
-        server = HttpServer(
-            post.listener, pages.answer, rounds.on_bug, MetricsDoor(post.config, log)
-        )
+        trail = Trail(post.tables.security.regions[EXPORTER])
+        door = MetricsDoor(post.config, log, trail)
+        server = HttpServer(post.listener, pages.answer, rounds.on_bug, door)
     while os.getppid() == post.supervisor:
         wait_s = rounds.run_due()
         if server is None:

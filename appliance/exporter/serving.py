@@ -44,12 +44,15 @@ class HttpAnswer(NamedTuple):
 
 class _Caller:
     """A connection: first `told` grows to a request, then `left` shrinks to nothing. waits: for an
-    answer that is not there yet. asked_ns: when the last part of the request came."""
+    answer that is not there yet. asked_ns: when the last part of the request came. refused_ns: when
+    a wrong password is answered, 0: none was given."""
 
-    __slots__ = ("asked_ns", "left", "sock", "told", "until_ns", "waits")
+    __slots__ = ("address", "asked_ns", "left", "refused_ns", "sock", "told", "until_ns", "waits")
 
-    def __init__(self, sock: socket.socket, now_ns: int) -> None:
+    def __init__(self, sock: socket.socket, address: str, now_ns: int) -> None:
         self.sock = sock
+        self.address = address
+        self.refused_ns = 0
         self.asked_ns = now_ns
         self.until_ns = now_ns + _PATIENCE_NS
         self.told = b""
@@ -77,13 +80,16 @@ class HttpServer:
         self._epoll = select.epoll(flags=select.EPOLL_CLOEXEC)
         self._epoll.register(listener.fileno(), select.EPOLLIN)
         self._full = False
+        self._now_ns = 0
         self._is_local = ip_address(listener.getsockname()[0]).is_loopback
 
     def turn(self, wait_s: float, now_ns: Callable[[], int]) -> None:
         """Wait so long at most for something to do, and do it. now_ns: monotonic."""
         if any(one.waits for one in self._callers.values()):
             wait_s = min(wait_s, _AGAIN_S)
-        for fd, _ in self._epoll.poll(wait_s):
+        found = self._epoll.poll(wait_s)
+        self._now_ns = now_ns()
+        for fd, _ in found:
             if fd == self._listener.fileno():
                 self._accept_all(now_ns())
             elif (caller := self._callers.get(fd)) is None:
@@ -117,7 +123,7 @@ class HttpServer:
                 self._epoll.unregister(self._listener.fileno())
                 return
             try:
-                sock, _ = self._listener.accept()
+                sock, peer = self._listener.accept()
             except OSError:  # nobody is left, or has gone meanwhile
                 return
             sock.setblocking(False)
@@ -126,7 +132,7 @@ class HttpServer:
             except OSError:  # it has gone already
                 sock.close()
                 continue
-            caller = self._callers[sock.fileno()] = _Caller(sock, now_ns)
+            caller = self._callers[sock.fileno()] = _Caller(sock, peer[0], now_ns)
             self._epoll.register(sock.fileno(), select.EPOLLIN)
             self._go_on(caller)  # mostly its request is there already
 
@@ -192,6 +198,8 @@ class HttpServer:
             told = "the Host of a request is localhost, an IP address or this host's name\n"
             answer = HttpAnswer(HTTPStatus.MISDIRECTED_REQUEST, "text/plain", told)
         elif not self._door.lets_in(caller.told):
+            if self._held_back(caller):
+                return None
             answer = HttpAnswer(HTTPStatus.UNAUTHORIZED, "text/plain", "a password is needed\n")
         elif method not in ("GET", "HEAD"):
             answer = HttpAnswer(HTTPStatus.METHOD_NOT_ALLOWED, "text/plain", "GET or HEAD\n")
@@ -208,6 +216,12 @@ class HttpServer:
             f"Content-Length: {len(body)}\r\n{more}Connection: close\r\n\r\n"
         ).encode()
         return head if method == "HEAD" else head + body
+
+    def _held_back(self, caller: _Caller) -> bool:
+        """True while a wrong password is not answered yet, so that guesses take their time."""
+        if not caller.refused_ns and self._door.refuses(caller.told, caller.address):
+            caller.refused_ns = self._now_ns + self._door.delay_ns
+        return self._now_ns < caller.refused_ns
 
     def _found(self, target: str, asked_ns: int) -> HttpAnswer | None:
         try:

@@ -22,7 +22,10 @@ EVENTS: Final = ("login", "login-failed", "access-denied", "changed")
 LOST: Final = len(EVENTS)
 """Counts entries that were overwritten before control read them."""
 
-MECHANISMS: Final = ("other", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "SSL")
+EXPORTER: Final = "exporter"
+MECHANISMS: Final = (
+    "other", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "SSL", "BASIC",
+)  # fmt: skip
 """Names of the ways to log in, by their numbers."""
 SUCCEEDED: Final = 0
 FAILED: Final = 1
@@ -133,14 +136,14 @@ class SecurityRegion:
 
 
 class SecurityTable:
-    """A region for the supervisor and for each place of a process, over `bytes_needed(...)` bytes,
-    all zero at first."""
+    """A region for the supervisor, the exporter and each place of a process, over
+    `bytes_needed(...)` bytes, all zero at first."""
 
     __slots__ = ("regions",)
 
     def __init__(self, memory: memoryview, *, ioprocs: int, netprocs: int) -> None:
         assert len(memory) >= self.bytes_needed(ioprocs, netprocs)
-        names = (SUPERVISOR, *map(str, peers_of(ioprocs, netprocs)))
+        names = (SUPERVISOR, EXPORTER, *map(str, peers_of(ioprocs, netprocs)))
         self.regions = {
             name: SecurityRegion(memory[n * _REGION : (n + 1) * _REGION])
             for n, name in enumerate(names)
@@ -149,7 +152,7 @@ class SecurityTable:
     @staticmethod
     def bytes_needed(ioprocs: int, netprocs: int) -> int:
         """Size of the table's memory in bytes."""
-        return (2 + ioprocs + netprocs) * _REGION
+        return (3 + ioprocs + netprocs) * _REGION
 
     def logins(self) -> list[LoginCount]:
         """Sums over all processes, by listener and mechanism."""

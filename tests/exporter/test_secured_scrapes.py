@@ -16,6 +16,8 @@ import pytest
 from test_serving import Place, config
 
 from appliance.exporter.door import MetricsDoor
+from appliance.ring.security_table import EXPORTER, LoginCount, SecurityTable, Unread
+from appliance.shell.audit import Trail
 from benchmarks.certificates import Authority, put
 from benchmarks.kafka import free_port
 from penstock.local import Appliance
@@ -117,7 +119,7 @@ def _encoded(login):
     ],
 )  # fmt: skip
 def test_without_the_password_nothing_is_told(head):
-    place = Place(MetricsDoor(config(**{"penstock.metrics.basic.auth.user.info": LOGIN}), None))
+    place = Place(MetricsDoor(config(**asking(0)), None))
     try:
         for path in ("/metrics", "/livez", "/readyz?probe=1", "/"):
             told = place.ask(f"GET {path} HTTP/1.1\r\n{head}\r\n\r\n".encode())
@@ -127,6 +129,47 @@ def test_without_the_password_nothing_is_told(head):
         assert place.ask(right.encode()).startswith(b"HTTP/1.1 200 ")
     finally:
         place.close()
+
+
+def asking(delay_ms):
+    return {
+        "penstock.metrics.basic.auth.user.info": LOGIN,
+        "connection.failed.authentication.delay.ms": str(delay_ms),
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "told"), [("prometheus:other", "User:prometheus"), ("a-password", None)]
+)
+def test_a_wrong_password_is_answered_late_counted_and_in_the_audit(given, told):
+    table = SecurityTable(memoryview(bytearray(1 << 20)), ioprocs=1, netprocs=1)
+    trail = Trail(table.regions[EXPORTER])
+    place = Place(MetricsDoor(config(**asking(100)), None, trail))
+    try:
+        with closing(place.connect()) as sock:
+            head = f"Authorization: Basic {_encoded(given)}\r\n"
+            sock.sendall(f"GET /metrics HTTP/1.1\r\n{head}\r\n".encode())
+            place.turn()
+            place.now_ns += 99_999_999
+            place.turn()
+            sock.setblocking(False)
+            with pytest.raises(BlockingIOError):
+                sock.recv(1)
+            right = f"GET / HTTP/1.1\r\nAuthorization: Basic {_encoded(LOGIN)}\r\n\r\n"
+            assert b" 200 " in place.ask(right.encode()), "nobody else waits"
+            place.now_ns += 1
+            assert place.hear(sock).startswith(b"HTTP/1.1 401 ")
+    finally:
+        place.close()
+    assert table.logins() == [LoginCount("METRICS", "BASIC", 0, 1, 0, 0)]
+    [(process, entry)] = Unread(table).take_all()
+    assert (process, entry.event) == ("exporter", "login-failed")
+    fields = dict(entry.fields)
+    assert fields.pop("principal", None) == told
+    assert fields == {
+        "mechanism": "BASIC", "listener": "METRICS", "address": "127.0.0.1",
+        "why": "Authentication failed: Invalid username or password",
+    }  # fmt: skip
 
 
 def test_over_tls_all_of_a_long_answer_comes(pki):
