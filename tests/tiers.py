@@ -14,6 +14,7 @@ HERE = Path(__file__).parent
 PROOFS = (
     "cluster/test_backup_of_a_node.py",
     "cluster/test_flipped_bit.py",
+    "cluster/test_invited_by_certificate.py",
     "cluster/test_rolling_restart.py",
     "cluster/test_topics_come_back.py",
     "cluster/test_torture.py",
