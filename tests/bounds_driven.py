@@ -6,6 +6,7 @@ from typing import Final
 from appliance.config import bounds
 
 _NETPROC: Final = "netproc/test_bounds_reached.py"
+_BOUNDED: Final = "coordinators/groups/test_groups_bounded.py"
 DRIVEN: Final = {
     bounds.CONNECTIONS: f"{_NETPROC}::test_connections_beyond_a_bound_are_closed",
     bounds.CONNECTIONS_OF_ADDRESS: f"{_NETPROC}::test_connections_beyond_a_bound_are_closed",
@@ -25,4 +26,11 @@ DRIVEN: Final = {
     bounds.FETCH_SESSIONS: f"{_NETPROC}::test_a_fetch_without_a_session_is_served",
     bounds.PARTITIONS: f"{_NETPROC}::test_topics_beyond_the_partitions_are_refused",
     bounds.AUTO_CREATED: f"{_NETPROC}::test_topics_that_a_client_names_are_bounded",
+    bounds.GROUPS: f"{_BOUNDED}::test_groups_beyond_the_bound_are_refused_and_others_served",
+    bounds.GROUP_BYTES: (
+        f"{_BOUNDED}::test_what_members_say_beyond_the_bound_is_refused_and_others_served"
+    ),
+    bounds.TRANSACTIONAL_IDS: (
+        f"{_BOUNDED}::test_transactional_ids_beyond_the_bound_are_refused_and_others_served"
+    ),
 }

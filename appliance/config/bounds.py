@@ -23,6 +23,9 @@ RECEIVE_MEMORY: Final = "receive-memory"
 FETCH_SESSIONS: Final = "fetch-sessions"
 PARTITIONS: Final = "partitions"
 AUTO_CREATED: Final = "auto-created-topics"
+GROUPS: Final = "groups"
+GROUP_BYTES: Final = "group-bytes"
+TRANSACTIONAL_IDS: Final = "transactional-ids"
 
 
 class Bound(NamedTuple):
@@ -56,6 +59,9 @@ BOUNDS: Final = (
     Bound(FETCH_SESSIONS, "Incremental fetch sessions, shared by the network processes.", "max.incremental.fetch.session.cache.slots", "bound-reached", "The consumer is served without a session: it names all its partitions in each Fetch.", "Raise it where more consumers and followers than that read."),
     Bound(PARTITIONS, "Partitions; in a cluster, replicas on this node.", "penstock.partitions.max", "partition-table-full", "A topic is not created, or a replica is not served.", "Raise it and restart, or delete topics."),
     Bound(AUTO_CREATED, "Topics that one client has created in a minute by naming them.", "penstock.topic.auto.create.max.per.minute", "topic-not-created", "UNKNOWN_TOPIC_OR_PARTITION, on which clients ask again.", "Create the topics beforehand, or raise it."),
+    Bound(GROUPS, "Groups that this node coordinates, shared by its I/O processes.", "penstock.groups.max", "bound-reached", "GROUP_MAX_SIZE_REACHED for a new group; TRANSACTION_ABORTABLE where a transaction would make one.", "See who makes them (penstock group list), delete them or shorten offsets.retention.minutes; else raise it."),
+    Bound(GROUP_BYTES, "Bytes of the protocols that members of classic groups say, shared by the I/O processes.", "penstock.group.metadata.max.bytes", "bound-reached", "GROUP_MAX_SIZE_REACHED for a member that joins.", "See whose members subscribe to so much (penstock group list), or raise it."),
+    Bound(TRANSACTIONAL_IDS, "Transactional ids that this node coordinates, shared by its I/O processes.", "penstock.transactional.ids.max", "bound-reached", "POLICY_VIOLATION for a new one: the producer does not start.", "Let producers keep their ids over restarts, or shorten transactional.id.expiration.ms; else raise it."),
 )  # fmt: skip
 """Append only: a process counts by the place in this table (`ring/bound_table.py`)."""
 

@@ -74,8 +74,9 @@ class NoEvents:
 class Groups(World):
     """One partition of the offsets topic, and netprocs with rings that carry bytes."""
 
-    def __init__(self, folder, netprocs=2, open_log=False, disk=None, clean=True):
+    def __init__(self, folder, netprocs=2, open_log=False, disk=None, clean=True, settings=None):
         self.clean = clean
+        self.settings = settings or {}
         self.rings = []
         for _ in range(netprocs):
             memory = memoryview(bytearray(ring_bytes(1024, PAYLOAD)))
@@ -96,7 +97,7 @@ class Groups(World):
             GROUPS,
             appends,
             failures,
-            BrokerConfig.of({}),
+            BrokerConfig.of(self.settings),
             {index: writer for index, (_, writer) in enumerate(self.rings)},
             image_with((OFFSETS_TOPIC, OFFSETS_ID), ("t", TOPIC_ID)),
             StillClock(),
@@ -594,3 +595,15 @@ def test_records_are_split_without_loss(records, limit):
     for part in parts:
         size = sum(len(key) + len(value or b"") for key, value in part)
         assert len(part) == 1 or size <= limit
+
+
+def test_a_bound_that_is_reached_is_told_of_all_partitions_here_together(tmp_path):
+    world = Groups(tmp_path, settings={"penstock.groups.max": "2"})
+    world.turn()
+    for number in range(3):
+        world.commit(5, token=number, group=f"g{number}")
+    found = world.turn()[0] + world.synced()[0]
+    codes = {token: code_of(COMMIT, body) for token, _, body in found}
+    assert codes == {0: 0, 1: 0, 2: errors.GROUP_MAX_SIZE_REACHED}
+    ((_, _, about, fields),) = [one for one in world.events.noted if one[1] == "bound-reached"]
+    assert (about, fields["bound"], fields["group"]) == ("groups", "groups", "g2")

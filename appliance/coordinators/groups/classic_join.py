@@ -25,9 +25,9 @@ from appliance.coordinators.groups.classic_state import (
     RECORD_VERSION,
     STABLE,
 )
-from appliance.coordinators.groups.members import Member, Protocols, protocols_of
+from appliance.coordinators.groups.members import Member, Protocols, bytes_of, protocols_of
 from appliance.coordinators.groups.records import GroupMetadataKey, GroupMetadataValue
-from appliance.coordinators.groups.state import Turn
+from appliance.coordinators.groups.state import Turn, check_bytes, check_room
 from appliance.coordinators.runtime.call import Call
 from appliance.coordinators.runtime.records import STRING_MAX, fits
 
@@ -44,6 +44,7 @@ def join(turn: Turn, call: Call, request: Any) -> None:
     protocols = protocols_of(request)
     _check_texts(request, request.member_id, protocols)
     group = turn.state.groups.get(request.group_id)
+    _check_bytes(turn, request, group, protocols)
     if group is None:
         group = _new_group(turn, request, protocols)
     if not isinstance(group, ClassicGroup):
@@ -87,6 +88,13 @@ def _check_texts(request: Any, member_id: str, protocols: Protocols) -> None:
         )
 
 
+def _check_bytes(turn: Turn, request: Any, group: Any, protocols: Protocols) -> None:
+    """A known member may say more of itself than before, as long as there is room."""
+    known = group.members.get(request.member_id) if isinstance(group, ClassicGroup) else None
+    before = 0 if known is None else bytes_of(known.protocols)
+    check_bytes(turn, request.group_id, bytes_of(protocols) - before)
+
+
 def _new_group(turn: Turn, request: Any, protocols: Protocols) -> Any:
     if request.member_id:
         raise PeerError(errors.UNKNOWN_MEMBER_ID, f"there is no group {request.group_id}")
@@ -94,6 +102,7 @@ def _new_group(turn: Turn, request: Any, protocols: Protocols) -> Any:
         raise PeerError(
             errors.INCONSISTENT_GROUP_PROTOCOL, "a protocol type and a protocol are needed"
         )
+    check_room(turn, request.group_id)
     value = GroupMetadataValue(
         protocol_type="",
         generation=0,

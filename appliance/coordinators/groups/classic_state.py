@@ -14,9 +14,9 @@ from typing import Final
 
 from appliance.base import errors
 from appliance.base.errors import PeerError
-from appliance.coordinators.groups.members import Member, Protocols, recorded, restored
+from appliance.coordinators.groups.members import Member, Protocols, bytes_of, recorded, restored
 from appliance.coordinators.groups.records import GroupMetadataKey, GroupMetadataValue
-from appliance.coordinators.groups.state import Group, Turn
+from appliance.coordinators.groups.state import Group, HeldBytes, Turn
 from appliance.coordinators.groups.subscription import CONSUMER, topics_of
 from appliance.coordinators.runtime.call import NEVER, Call
 
@@ -35,14 +35,16 @@ class ClassicState(Group):
     pending_joins: ids given out (KIP-394) → until when they must be used.
     awaiting_join, awaiting_sync: member id → its parked request.
     pending_syncs: members that owe a SyncGroup in this generation.
-    support: protocol → how many members support it.
+    support: protocol → how many members support it. held_bytes: of their protocols, in `_held` too.
     subscribed: topics that members use; None when nobody here can tell.
     join_deadline_ms, sync_deadline_ms: when the phase under way ends whatever is missing.
     initial_delay_ms, initial_left_ms, grew: the waiting for more members of a new group.
     """
 
-    def __init__(self, group_id: str) -> None:
+    def __init__(self, group_id: str, held: HeldBytes | None = None) -> None:
         super().__init__(group_id)
+        self.held_bytes = 0
+        self._held = HeldBytes() if held is None else held
         self.state = EMPTY
         self.previous_state = EMPTY
         self.state_since_ms = -1
@@ -114,7 +116,14 @@ class ClassicState(Group):
         member.protocols = protocols
         self._count(protocols, 1)
 
+    def release(self) -> None:
+        self._held.total -= self.held_bytes
+        self.held_bytes = 0
+
     def _count(self, protocols: Protocols, change: int) -> None:
+        more = change * bytes_of(protocols)
+        self.held_bytes += more
+        self._held.total += more
         for name in dict(protocols):
             left = self.support.get(name, 0) + change
             if left:
@@ -221,6 +230,7 @@ class ClassicState(Group):
 
     def settle(self, value: GroupMetadataValue) -> None:
         """Be what the record says. Called by replay alone."""
+        self.release()
         before, self.members = self.members, {}
         self.static_members, self.support = {}, {}
         for found in value.members:

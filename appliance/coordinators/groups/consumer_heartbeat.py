@@ -37,7 +37,7 @@ from appliance.coordinators.groups.reconcile import (
     current_value,
     target_value,
 )
-from appliance.coordinators.groups.state import Turn
+from appliance.coordinators.groups.state import Turn, check_room
 from appliance.coordinators.runtime.call import Call
 
 JOINS: Final = 0
@@ -57,6 +57,8 @@ def heartbeat(turn: Turn, call: Call, request: Any) -> None:
         if request.member_epoch < JOINS:
             values = _leave(turn, request)
         else:
+            if request.member_epoch == JOINS:
+                check_room(turn, request.group_id)
             values = _beat(turn, call, request)
     except PeerError as no:
         values = refused(no.code, no.message)

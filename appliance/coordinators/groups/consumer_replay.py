@@ -27,6 +27,8 @@ def _group(state: GroupsState, key: Any, value: Any) -> ConsumerGroup | None:
         return group
     if value is None:
         return None
+    if group is not None:
+        group.release()
     made = ConsumerGroup(key.group)
     state.groups[key.group] = made
     return made

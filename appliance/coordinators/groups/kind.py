@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from appliance.base import errors
+from appliance.config.bounds import GROUP_BYTES, setting_of
+from appliance.config.bounds import GROUPS as GROUPS_KEPT
 from appliance.config.broker import BrokerConfig
 from appliance.config.internal_topics import OFFSETS, InternalTopic
 from appliance.coordinators.groups import routing, settings
@@ -12,6 +14,7 @@ from appliance.coordinators.groups.shard import GroupShard
 from appliance.coordinators.groups.transactional_offsets import ADDING_SINCE
 from appliance.coordinators.runtime.call import Call
 from appliance.coordinators.runtime.kind import CoordinatorPartition, Kind, Lent, Part, RowsOf
+from appliance.coordinators.runtime.room import ShardRoom, share_of
 from appliance.coordinators.runtime.shard import Values
 from appliance.metadata.image import MetadataImage
 
@@ -60,7 +63,13 @@ class GroupsKind(Kind):
         lent: Lent,
     ) -> GroupShard:
         typed = settings.from_config(config, place.partitions)
-        return GroupShard(place.partition, typed, image, lent.new_id, lent.believed, lent.time)
+        most, most_bytes = (
+            share_of(config, setting_of(one), lent.processes) for one in (GROUPS_KEPT, GROUP_BYTES)
+        )
+        room = ShardRoom(most, most_bytes, lent.beside)
+        return GroupShard(
+            place.partition, typed, image, lent.new_id, lent.believed, lent.time, room
+        )
 
     def rows(self, key: int, version: int) -> RowsOf | None:
         return routing.rows(key, version)

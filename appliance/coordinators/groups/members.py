@@ -12,6 +12,11 @@ Protocols = tuple[tuple[str, bytes], ...]
 """(name, metadata) in the order of the member's preference."""
 
 
+def bytes_of(protocols: Protocols) -> int:
+    """Bytes of their names and metadata."""
+    return sum(len(name) + len(metadata) for name, metadata in protocols)
+
+
 @dataclass(slots=True)
 class Member:
     """Timeouts and deadlines in ms. is_new: has not been through a rebalance yet."""

@@ -13,7 +13,7 @@ from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.coordinators.groups.offset_records import key_bytes, value_bytes
 from appliance.coordinators.groups.records import OffsetCommitKey, OffsetCommitValue
-from appliance.coordinators.groups.state import Turn
+from appliance.coordinators.groups.state import Turn, check_room
 from appliance.coordinators.runtime.call import Call
 from appliance.coordinators.runtime.records import fits
 from appliance.metadata.image import TopicImage
@@ -34,6 +34,8 @@ def commit(turn: Turn, call: Call, request: Any) -> None:
         known = call.version >= _GROUP_NOT_FOUND_SINCE
         code = errors.GROUP_ID_NOT_FOUND if known else errors.ILLEGAL_GENERATION
         raise PeerError(code, f"there is no group {request.group_id}")
+    else:
+        check_room(turn, request.group_id)
     expires = -1 if call.version >= _NO_RETENTION_SINCE else _expires_ms(turn, request)
     topics = []
     for asked in request.topics:

@@ -29,7 +29,7 @@ def _offset_commit(
             state.pending.remove((key.group, key.topic, key.partition))
         return
     if key.group not in state.groups:
-        state.groups[key.group] = ClassicGroup(key.group)
+        state.groups[key.group] = ClassicGroup(key.group, state.held)
     state.offsets.put(key.group, key.topic, key.partition, value)
     if state.pending.by_group:
         state.pending.outdate((key.group, key.topic, key.partition))
@@ -43,7 +43,7 @@ def _pending_commit(
         _offset_commit(state, key, None)
         return
     if key.group not in state.groups:
-        state.groups[key.group] = ClassicGroup(key.group)
+        state.groups[key.group] = ClassicGroup(key.group, state.held)
     state.pending.put(producer_id, (key.group, key.topic, key.partition), value)
 
 
@@ -60,10 +60,11 @@ def _group_metadata(
     group = state.groups.get(key.group)
     if value is None:
         if isinstance(group, ClassicGroup):
+            group.release()
             del state.groups[key.group]
         return
     if not isinstance(group, ClassicGroup):
-        group = ClassicGroup(key.group)
+        group = ClassicGroup(key.group, state.held)
         state.groups[key.group] = group
     group.settle(value)
 

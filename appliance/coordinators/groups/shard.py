@@ -31,6 +31,7 @@ from appliance.coordinators.groups.settings import GroupSettings
 from appliance.coordinators.groups.state import GroupsState, Turn
 from appliance.coordinators.runtime.call import Call, told
 from appliance.coordinators.runtime.records import RecordTypes
+from appliance.coordinators.runtime.room import ShardRoom
 from appliance.coordinators.runtime.shard import Apply, Handlers, Hold, Refusals, Shard, Values
 from appliance.metadata.image import MetadataImage
 
@@ -85,8 +86,9 @@ class GroupShard(Shard[GroupsState]):
         new_id: Callable[[], bytes],
         believed: Callable[[int], int] = told,
         time: LevelTime | None = None,
+        room: ShardRoom | None = None,
     ) -> None:
-        state = GroupsState(partition, settings, image, new_id, believed)
+        state = GroupsState(partition, settings, image, new_id, believed, room)
         super().__init__(state, time)
 
     def follow(self, image: MetadataImage) -> None:
@@ -121,6 +123,7 @@ class GroupShard(Shard[GroupsState]):
 
     def forget(self) -> None:
         self.state.groups.clear()
+        self.state.held.total = 0
         self.state.offsets.clear()
         self.state.pending.clear()
 
@@ -129,3 +132,6 @@ class GroupShard(Shard[GroupsState]):
 
     def size(self) -> int:
         return len(self.state.groups)
+
+    def held_bytes(self) -> int:
+        return self.state.held.total

@@ -8,16 +8,34 @@ in the `classic_…` methods.
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
-from appliance.base.errors import INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID, PeerError
+from appliance.base.errors import (
+    GROUP_MAX_SIZE_REACHED,
+    INCONSISTENT_GROUP_PROTOCOL,
+    UNKNOWN_MEMBER_ID,
+    PeerError,
+)
+from appliance.config.bounds import GROUP_BYTES, GROUPS, setting_of
 from appliance.coordinators.groups.offset_store import OffsetStore
 from appliance.coordinators.groups.pending_offsets import PendingOffsets
 from appliance.coordinators.groups.settings import GroupSettings
 from appliance.coordinators.runtime import turn as runtime
 from appliance.coordinators.runtime.call import Call, told
 from appliance.coordinators.runtime.kind import partition_of
+from appliance.coordinators.runtime.room import ShardRoom
 from appliance.metadata.image import MetadataImage
+
+_SHOWN: Final = 100  # characters of a name in an event
+
+
+class HeldBytes:
+    """total: bytes of what members of all groups have said of themselves."""
+
+    __slots__ = ("total",)
+
+    def __init__(self) -> None:
+        self.total = 0
 
 
 class Group(runtime.Timed):
@@ -89,6 +107,9 @@ class Group(runtime.Timed):
     def check_offset_delete(self) -> None:
         """Refuse OffsetDelete."""
 
+    def release(self) -> None:
+        """It is kept no more: nor is what its members said."""
+
     # What happens to it ---------------------------------------------------------------------------
 
     @abstractmethod
@@ -139,7 +160,7 @@ class GroupsState:
     pending: what was committed in transactions that are open.
 
     image: the metadata that this process follows. new_id: gives 16 random bytes for a member id.
-    believed: as `Lent` has it.
+    believed: as `Lent` has it. room: for more groups. held: in memory, of classic groups.
     Invariant: only `replay` changes groups, offsets and what is pending.
     """
 
@@ -150,7 +171,10 @@ class GroupsState:
         image: MetadataImage,
         new_id: Callable[[], bytes],
         believed: Callable[[int], int] = told,
+        room: ShardRoom | None = None,
     ) -> None:
+        self.room = ShardRoom() if room is None else room
+        self.held = HeldBytes()
         self.partition = partition
         self.settings = settings
         self.image = image
@@ -167,3 +191,25 @@ class GroupsState:
 
 Turn: TypeAlias = runtime.Turn[GroupsState]
 """A turn of a group coordinator."""
+
+
+def check_room(turn: Turn, group_id: str) -> None:
+    """Raises PeerError(GROUP_MAX_SIZE_REACHED) where there is no room for one more group."""
+    room = turn.state.room
+    if group_id not in turn.state.groups and room.is_full():
+        raise refuse(turn, GROUPS, group_id, f"{room.most} groups are kept")
+
+
+def check_bytes(turn: Turn, group_id: str, more: int) -> None:
+    """The same where members have said too much of themselves to keep so many bytes more."""
+    room = turn.state.room
+    if room.lacks(more):
+        why = f"members of groups say more than {room.most_bytes} bytes of themselves"
+        raise refuse(turn, GROUP_BYTES, group_id, why)
+
+
+def refuse(turn: Turn, bound: str, group_id: str, why: str) -> PeerError:
+    """The refusal of what is beyond a bound, which the log is told of."""
+    told = {"bound": bound, "group": group_id[:_SHOWN], "why": f"{why}: {setting_of(bound)}"}
+    turn.note("bound-reached", bound, told, is_loss=True)
+    return PeerError(GROUP_MAX_SIZE_REACHED, f"{why}; raise {setting_of(bound)}")

@@ -14,7 +14,7 @@ from appliance.base.errors import PeerError
 from appliance.coordinators.groups.offset_records import key_bytes, value_bytes
 from appliance.coordinators.groups.offsets import lasting, wrong_metadata
 from appliance.coordinators.groups.records import OffsetCommitKey
-from appliance.coordinators.groups.state import Turn
+from appliance.coordinators.groups.state import Turn, check_room
 from appliance.coordinators.runtime.call import Call
 
 ADDING_SINCE: Final = 5
@@ -33,7 +33,7 @@ def commit(turn: Turn, call: Call, request: Any) -> None:
         return
     code = call.standing
     if good and code == errors.NONE:
-        code = _refused(turn, request)
+        code = _refused(turn, request, abortable=call.version >= ABORTABLE_SINCE)
     code = _told(call, code)
     answered = []
     for topic, its_codes in zip(request.topics, codes, strict=True):
@@ -58,12 +58,17 @@ def _codes(turn: Turn, call: Call, topic: Any) -> list[int]:
     ]
 
 
-def _refused(turn: Turn, request: Any) -> int:
-    """The error code of a group that does not take them."""
+def _refused(turn: Turn, request: Any, *, abortable: bool) -> int:
+    """The error code of a group that does not take them, or for which there is no room."""
     group = turn.state.groups.get(request.group_id)
     if group is None:
-        known = getattr(request, "generation_id", -1) < 0
-        return errors.NONE if known else errors.ILLEGAL_GENERATION
+        if getattr(request, "generation_id", -1) >= 0:
+            return errors.ILLEGAL_GENERATION
+        try:
+            check_room(turn, request.group_id)
+        except PeerError as refused:
+            return errors.TRANSACTION_ABORTABLE if abortable else refused.code
+        return errors.NONE
     try:
         group.check_pending_commit(turn, request)
     except PeerError as refused:

@@ -13,6 +13,7 @@ from appliance.base.level import LevelTime
 from appliance.config.broker import BrokerConfig
 from appliance.config.internal_topics import InternalTopic
 from appliance.coordinators.runtime.call import Call, told
+from appliance.coordinators.runtime.room import Beside
 from appliance.coordinators.runtime.shard import Shard, Values
 from appliance.metadata.image import MetadataImage
 
@@ -50,13 +51,16 @@ class Lent(NamedTuple):
     """The services of the process that a shard may use. new_id: gives 16 random bytes.
     take_producer_id: gives an id that no producer had, or None while one has to be asked for.
     believed: by what time (ms) things are old at this wall-clock time (`base.retention_clock`).
-    time: level time, looked at in every turn.
+    time: level time, looked at in every turn. processes: that share the node's bounds. beside:
+    gives all shards of the kind in this process.
     """
 
     new_id: Callable[[], bytes]
     take_producer_id: Callable[[], int | None]
     believed: Callable[[int], int] = told
     time: LevelTime = LevelTime()  # one that nobody looks at is the wall clock's
+    processes: int = 1
+    beside: Beside = tuple
 
 
 class Kind(ABC):

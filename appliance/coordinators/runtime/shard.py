@@ -118,6 +118,10 @@ class Shard(ABC, Generic[S]):
     def size(self) -> int:
         """How many things it keeps: groups, transactions, …"""
 
+    def held_bytes(self) -> int:
+        """Bytes that clients have said and that it keeps in memory, where they are bounded."""
+        return 0
+
     # Loading and ending ---------------------------------------------------------------------------
 
     def replay(

@@ -4,11 +4,13 @@ from collections.abc import Generator, Sequence
 from typing import Any, ClassVar, Final
 
 from appliance.base import errors
+from appliance.config.bounds import TRANSACTIONAL_IDS, setting_of
 from appliance.config.broker import BrokerConfig
 from appliance.config.internal_topics import TRANSACTIONS as TOPIC
 from appliance.config.internal_topics import InternalTopic
 from appliance.coordinators.runtime.call import Call
 from appliance.coordinators.runtime.kind import CoordinatorPartition, Kind, Lent, Part, RowsOf
+from appliance.coordinators.runtime.room import ShardRoom, share_of
 from appliance.coordinators.runtime.shard import Values
 from appliance.coordinators.transactions import routing, settings
 from appliance.coordinators.transactions.settings import TransactionSettings
@@ -49,6 +51,10 @@ class TransactionsKind(Kind):
             lent.take_producer_id,
             lent.believed,
             lent.time,
+            ShardRoom(
+                share_of(config, setting_of(TRANSACTIONAL_IDS), lent.processes),
+                beside=lent.beside,
+            ),
         )
 
     def rows(self, key: int, version: int) -> RowsOf | None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from appliance.base import errors
 from appliance.base.errors import PeerError
+from appliance.config.bounds import TRANSACTIONAL_IDS, setting_of
 from appliance.coordinators.runtime.call import Call
 from appliance.coordinators.transactions.answers import answered, code_for
 from appliance.coordinators.transactions.ending import fence
@@ -26,6 +27,7 @@ from appliance.coordinators.transactions.transaction import (
 from appliance.coordinators.transactions.waiting import TooEarly
 
 _MS = timedelta(milliseconds=1)
+_SHOWN = 100  # characters of a name in an event
 Expected = tuple[int, int]
 """Producer id and epoch that the asking producer has."""
 
@@ -43,6 +45,7 @@ def init(turn: Turn, call: Call, request: Any) -> None:
         )
     known = state.known.get(request.transactional_id)
     if known is None:
+        _check_room(turn, request.transactional_id)
         found = first(turn.state.fresh_id(), timeout_ms, turn.wall_ms)
     else:
         found = known.transaction
@@ -68,6 +71,16 @@ def _expected(request: Any) -> Expected | None:
     if (producer_id == NO_ID) != (epoch == NO_EPOCH):
         raise PeerError(errors.INVALID_REQUEST, "a producer id comes with its epoch")
     return None if producer_id == NO_ID else (producer_id, epoch)
+
+
+def _check_room(turn: Turn, transactional_id: str) -> None:
+    """Raises PeerError(POLICY_VIOLATION), fatal to producers, where one more is too many."""
+    room = turn.state.room
+    if room.is_full():
+        why = f"{room.most} transactional ids are kept: {setting_of(TRANSACTIONAL_IDS)}"
+        told = {"bound": TRANSACTIONAL_IDS, "transaction": transactional_id[:_SHOWN], "why": why}
+        turn.note("bound-reached", TRANSACTIONAL_IDS, told, is_loss=True)
+        raise PeerError(errors.POLICY_VIOLATION, why)
 
 
 def _check(found: Transaction, expected: Expected | None, transactional_id: str) -> None:

@@ -16,6 +16,7 @@ from appliance.base.level import LevelTime
 from appliance.coordinators.runtime.call import Call, Outcome, told
 from appliance.coordinators.runtime.ending import Ending, Partition, PartitionsAdded
 from appliance.coordinators.runtime.records import RecordTypes, fits
+from appliance.coordinators.runtime.room import ShardRoom
 from appliance.coordinators.runtime.shard import Apply, Handlers, Prepare, Refusals, Shard, Values
 from appliance.coordinators.transactions import ending, listing, partitions, producer, replay
 from appliance.coordinators.transactions.records import RECORDS
@@ -71,9 +72,12 @@ class TransactionShard(Shard[TransactionsState]):
         take_id: Callable[[], int | None],
         believed: Callable[[int], int] = told,
         time: LevelTime | None = None,
+        room: ShardRoom | None = None,
     ) -> None:
         super().__init__(
-            TransactionsState(partition, epoch, settings, image, take_id, ending.due, believed),
+            TransactionsState(
+                partition, epoch, settings, image, take_id, ending.due, believed, room
+            ),
             time,
         )
 

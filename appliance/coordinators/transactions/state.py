@@ -16,6 +16,7 @@ from appliance.coordinators.runtime import turn as runtime
 from appliance.coordinators.runtime.call import NEVER, told
 from appliance.coordinators.runtime.ending import Ending, Partition, PartitionsAdded
 from appliance.coordinators.runtime.kind import partition_of
+from appliance.coordinators.runtime.room import ShardRoom
 from appliance.coordinators.transactions.record_bytes import (
     FEW,
     NOBODY,
@@ -111,7 +112,7 @@ class TransactionsState:
 
     image: the metadata that this process follows. take_id: a producer id that nobody had, None when
     one must be asked for first. due: what to do when an id's deadline has come. believed: as `Lent`
-    has it.
+    has it. room: for more ids.
     """
 
     def __init__(
@@ -123,7 +124,9 @@ class TransactionsState:
         take_id: Callable[[], int | None],
         due: "Callable[[Turn, TransactionalId], None]",
         believed: Callable[[int], int] = told,
+        room: ShardRoom | None = None,
     ) -> None:
+        self.room = ShardRoom() if room is None else room
         self.partition = partition
         self.epoch = epoch
         self.settings = settings

@@ -84,7 +84,8 @@ class CoordinatorHost:
         self._config = config
         self._image = image
         self._clock = clock
-        self._lent = lent
+        self._led: dict[int, LedCoordinator] = {}
+        self._lent = lent._replace(beside=self._led.values)
         self._time = lent.time
         self._counts = counts
         self._events = events
@@ -92,7 +93,6 @@ class CoordinatorHost:
         self._answers = {index: Answers(writer) for index, writer in writers.items()}
         self._requests = PendingRequests(callers, kind.takes_turns)
         self._long = LongWork(clock, self._requests, counts, self._put, self._tell_bug, kind.LIST)
-        self._led: dict[int, LedCoordinator] = {}
         self._touched: dict[LedCoordinator, None] = {}
         self._unsent: dict[LedCoordinator, None] = {}
         self._loading = Loading(clock)
@@ -184,7 +184,7 @@ class CoordinatorHost:
         for note in outcome.notes:
             say = self._events.event_of if note.is_loss else self._events.note_of
             level = NOTICE if note.is_loss else INFO
-            say(level, note.event, note.about, **{self._kind.TOPIC.unit: note.about}, **note.fields)
+            say(level, note.event, note.about, **{self._kind.TOPIC.unit: note.about, **note.fields})
         if led.shard.ENDS:
             led.endings += led.shard.take_endings()
             led.openings += led.shard.take_openings()

@@ -4,6 +4,7 @@ from itertools import count
 from types import SimpleNamespace
 
 from appliance.coordinators.groups.classic_state import EMPTY, STABLE
+from appliance.coordinators.groups.members import bytes_of
 from appliance.coordinators.groups.settings import GroupSettings
 from appliance.coordinators.groups.shard import GroupShard
 from appliance.coordinators.runtime.call import Call
@@ -46,6 +47,11 @@ def add_topic(image: MetadataImage, name: str, topic_id: bytes, partitions: int)
             directories=(b"d" * 16,),
         )
         image.apply(image.applied_offset + 1, record)
+
+
+def members_of(group):
+    """Of a classic group."""
+    return group.members.values() if group.KIND == "classic" else ()
 
 
 class World:
@@ -132,6 +138,9 @@ class World:
         """Replaying all records must give what the live shard holds."""
         if self.shard.phase != ACTIVE:
             return
+        groups = self.shard.state.groups.values()
+        said = sum(bytes_of(m.protocols) for g in groups for m in members_of(g))
+        assert self.shard.held_bytes() == said, "what is kept is counted"
         other = self.replayed()
         assert other.state.offsets.by_group == self.shard.state.offsets.by_group
         assert list(other.state.groups) == list(self.shard.state.groups)
