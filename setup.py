@@ -70,9 +70,13 @@ SPLIT = os.environ.get("PENSTOCK_COMPILE_SPLIT") != "0"
 processor time, and requests cost the same (docs/decisions/0008)."""
 GROUP_BYTES = 1_200_000
 """Of C files in one group: the headers take longer than a small module."""
-LEVEL = os.environ.get("PENSTOCK_COMPILE_LEVEL") or ("3" if MUST else "1")
-"""How much the C compiler optimizes. Who installs from source waits for it: level 1 takes little
-more than half of level 3's time, and what is published is made with 3 (docs/decisions/0008)."""
+MOST_ALIKE = 16
+"""Shims in one library, which is copied under the name of each."""
+LEVEL = os.environ.get("PENSTOCK_COMPILE_LEVEL") or ("3" if MUST else "g")
+"""How much the C compiler optimizes. Who installs from source waits for it: level g takes six
+tenths of level 1's time, and what is published is made with 3 (docs/decisions/0008, 0111)."""
+TYPED = ("kio", "zstandard", "cryptography", "pyjwt")
+"""Dependencies with types that the hot modules reach. What has none is the same C without it."""
 
 
 def can_compile() -> bool:
@@ -83,9 +87,9 @@ def can_compile() -> bool:
 
 
 def requirements() -> list[str]:
-    """What mypyc needs: itself, and all that we import, because it reads its types."""
+    """What mypyc needs: itself, and the dependencies whose types it reads."""
     project = tomllib.loads(Path("pyproject.toml").read_text())["project"]
-    return ["mypy>=1.18", *project["dependencies"]]
+    return ["mypy>=1.18", *(one for one in project["dependencies"] if one.startswith(TYPED))]
 
 
 def extensions() -> list[Extension]:
@@ -122,9 +126,24 @@ def group(sources: list[str], folder: str) -> list[str]:
     return made + [one for one in sources if one not in ours]
 
 
+def alike(shims: list[Extension]) -> list[list[Extension]]:
+    """Shims that can be one library: mypyc's shim of a module has the last part of its name as the
+    symbol, so modules of the same last part are in different ones."""
+    found: list[dict[str, Extension]] = []
+    for one in shims:
+        last = one.name.rpartition(".")[2]
+        fitting = (names for names in found if last not in names and len(names) < MOST_ALIKE)
+        free = next(fitting, None)
+        if free is None:
+            found.append(free := {})
+        free[last] = one
+    return [list(names.values()) for names in found]
+
+
 class AllOrNothing(build_ext):
     """The extensions call each other, so a part of them is worse than none. C files are compiled
-    side by side, several modules in each."""
+    side by side, several modules in each. Of the shims, one for each module, a few libraries are
+    compiled and copied under all names: the compiler and the linker start less often."""
 
     def build_extensions(self) -> None:
         compile_one_by_one = self.compiler.compile
@@ -136,7 +155,29 @@ class AllOrNothing(build_ext):
                 return [file for files in made for file in files]
 
         self.compiler.compile = compile_side_by_side
-        super().build_extensions()
+        # mypyc's own library is beside the packages, the shims are in them.
+        shims = [one for one in self.extensions if "." in one.name]
+        for number, some in enumerate(alike(shims)):
+            self.build_alike(some, f"{self.build_temp}/shims{number}.c")
+        for one in self.extensions:
+            if one not in shims:
+                self.build_extension(one)
+
+    def build_alike(self, shims: list[Extension], file: str) -> None:
+        """Compile `file`, which includes all of these shims, and copy the library for each."""
+        text = "".join(
+            f"#define PyInit___init__ PyInit_unused_{number}\n"
+            f'#include "{Path(one.sources[0]).resolve()}"\n#undef PyInit___init__\n'
+            for number, one in enumerate(shims)
+        )
+        Path(file).parent.mkdir(parents=True, exist_ok=True)
+        Path(file).write_text(text)
+        shims[0].sources = [file]
+        self.build_extension(shims[0])
+        for one in shims[1:]:
+            place = Path(self.get_ext_fullpath(one.name))
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(self.get_ext_fullpath(shims[0].name), place)
 
     def run(self) -> None:
         try:
