@@ -21,6 +21,7 @@ from typing import Any, Final
 
 from console.model.failure import Failure, unreadable, usage
 from console.model.link import DEFAULT_BOOTSTRAP, Link
+from console.model.private_files import opener
 from penstock.reach import SPEAKS_TLS
 
 FILE: Final = "profiles.toml"
@@ -150,7 +151,8 @@ def write(profiles: Profiles) -> None:
     file = path()
     file.parent.mkdir(parents=True, exist_ok=True)
     new = file.with_suffix(".new")
-    new.write_text("\n".join([*lines, ""]), "utf-8")
+    with open(new, "w", encoding="utf-8", opener=opener) as out:  # who writes it leads us elsewhere
+        out.write("\n".join([*lines, ""]))
     os.replace(new, file)
 
 

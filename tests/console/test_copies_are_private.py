@@ -54,6 +54,30 @@ def test_nothing_that_is_made_under_umask_000_is_readable_by_others(copies, fork
     assert _open_to_others(restored) == []
 
 
+@pytest.mark.parametrize(
+    "commands",
+    [
+        [
+            "secure init --host localhost",
+            "secure client loader",
+            "secure server --host b --out b.pem",
+        ],
+        ["secure init --host localhost --logins"],
+        ["profile add here localhost:9"],
+        ["debug bundle -b localhost:9 -o bundle.tar.gz"],
+    ],
+    ids=lambda commands: commands[-1].partition(" -")[0],
+)
+def test_what_other_commands_make_is_for_their_user_alone(forks, tmp_path, commands):
+    env = {"XDG_CONFIG_HOME": str(tmp_path / "config"), "HOME": str(tmp_path)}
+    (tmp_path / "penstock-data").mkdir()
+    for command in commands:
+        done = forks.run(*command.split(), umask=0, cwd=str(tmp_path), env=env)
+        assert done.returncode == 0, done.stderr
+    made = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert made and [path for path in made if path.stat().st_mode & 0o077] == []
+
+
 def test_an_appliance_makes_its_folder_for_its_user_alone(tmp_path):
     class Open(Appliance):
         def command(self):

@@ -147,6 +147,7 @@ def test_an_export_is_whole_or_is_called_a_part(filled, tmp_path):
     export = Export(link, spans, Filter(), record_json.whole, str(path))
     export.run()
     assert export.problem is None and not export.part.exists()
+    assert path.stat().st_mode & 0o077 == 0
     lines = [json.loads(line) for line in path.read_bytes().splitlines()]
     assert len(lines) == len(HOSTILE) + 4
     assert lines[-1]["value"] == json.dumps({"least": -MOST - 1, "most": MOST, "deep": [[[]]]})

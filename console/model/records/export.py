@@ -13,6 +13,7 @@ from typing import BinaryIO, Final
 
 from console.model.failure import Failure, usage
 from console.model.link import Link
+from console.model.private_files import opener
 from console.model.reading import Record
 from console.model.records.fetching import fetch
 from console.model.records.filters import Filter
@@ -77,7 +78,7 @@ class Export:
     def run(self) -> None:
         """In this thread."""
         try:
-            with open(self.part, "wb") as file:
+            with open(self.part, "wb", opener=opener) as file:
                 self._write(file, self._head)
                 fetch(self._link, self._scan, self._cancel, lambda some: self._take(file, some))
                 file.flush()
