@@ -1,5 +1,5 @@
-"""What a Fetch finds in one of its partitions: in the row of the partition table and where its
-connection went on, or by asking the partition's home.
+"""Looks into a partition for a Fetch: into the row of the partition table and where its connection
+went on, or by asking the partition's home.
 
 Called by `k01_fetch.py`, in the order in which the request names them.
 """

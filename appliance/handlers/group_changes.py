@@ -1,5 +1,5 @@
-"""What DeleteGroups and OffsetDelete (KIP-496) have changed, for the audit: groups are no records
-of the metadata."""
+"""Changes of DeleteGroups and OffsetDelete (KIP-496) for the audit: groups are no records of the
+metadata."""
 
 from collections.abc import Callable
 from typing import Any, Final

@@ -362,7 +362,7 @@ def _end_rows(host: Host, x: Exchange) -> None:
 
 
 def _add_rows(host: Host, x: Exchange, indices: list[int]) -> None:
-    """What of these partitions goes into the answer, behind those of `state.rows`."""
+    """Adds rows of these partitions to the answer, behind those of `state.rows`."""
     state: FetchState = x.state
     committed = state.request.read_committed
     for index in indices:
