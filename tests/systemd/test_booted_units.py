@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from appliance.config.acl_checks import STANDARD
 from spark_local.cause import JobError
 from spark_local.engine import jars, java
 
@@ -13,7 +14,8 @@ pytestmark = pytest.mark.timeout(300)
 LOOKS = 1200
 WHERE_IT_LISTENS = "awk '$2 ~ /:2384$/ && $4 == \"0A\" {print $10}' /proc/net/tcp"
 """The inode of the socket that listens at port 9092."""
-WAIT = ["/opt/penstock/bin/penstock", "wait", "--data", "/var/lib/penstock", "--timeout", "60"]
+PENSTOCK = "/opt/penstock/bin/penstock"
+WAIT = [PENSTOCK, "wait", "--data", "/var/lib/penstock", "--timeout", "60"]
 JOBS = ["--jobs", "/var/lib/penstock/jobs"]
 STATE = "/var/lib/penstock/jobs/counts/state.json"
 CACHE = "/var/lib/penstock/cache/penstock"
@@ -93,6 +95,26 @@ def test_each_process_that_is_killed_is_replaced_and_the_service_goes_on(applian
     assert consume(appliance, "replaced") == [{"n": n} for n in range(len(first) + 1)]
     assert appliance.show("penstock", "MainPID") == supervisor
     assert appliance.show("penstock", "NRestarts") == restarts
+
+
+def test_the_owner_of_the_folder_is_its_administrator(appliance):
+    """With ACLs in force and no plain listener: the user of the units, root, and nobody else."""
+    file = "/etc/penstock/server.properties"
+    listener = "SASL_PLAINTEXT://127.0.0.1:9092"
+    secured = f"listeners={listener}\\nsasl.enabled.mechanisms=SCRAM-SHA-512\\n"
+    secured += f"authorizer.class.name={STANDARD}\\nsuper.users=User:admin\\n"
+    appliance.run("sh", "-c", f"cp {file} {file}.good; printf '{secured}' >> {file}")
+    try:
+        appliance.run("systemctl", "restart", "penstock")
+        appliance.run(*WAIT)
+        appliance.penstock("acl", "add", "loader", "--producer", "--topic", "orders")
+        assert "User:loader" in appliance.penstock("acl", "list")
+        assert "User:loader" in appliance.run(PENSTOCK, "acl", "list")
+        appliance.run("sh", "-c", f"! runuser -u nobody -- {PENSTOCK} acl list")
+    finally:
+        appliance.run("mv", f"{file}.good", file)
+        appliance.run("systemctl", "restart", "penstock")
+        appliance.run(*WAIT)
 
 
 def test_a_host_whose_power_fails_serves_again_when_it_has_booted(appliance):
