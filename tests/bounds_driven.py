@@ -30,6 +30,9 @@ DRIVEN: Final = {
     bounds.GROUP_BYTES: (
         f"{_BOUNDED}::test_what_members_say_beyond_the_bound_is_refused_and_others_served"
     ),
+    bounds.GROUP_MEMBERS: f"{_BOUNDED}::test_members_beyond_the_size_of_a_group_are_refused",
+    bounds.CONSUMER_MEMBERS: f"{_BOUNDED}::test_members_beyond_the_size_of_a_group_are_refused",
+    bounds.REGEX: f"{_BOUNDED}::test_an_expression_that_takes_too_much_work_is_refused",
     bounds.TRANSACTIONAL_IDS: (
         f"{_BOUNDED}::test_transactional_ids_beyond_the_bound_are_refused_and_others_served"
     ),

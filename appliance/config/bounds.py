@@ -26,6 +26,9 @@ AUTO_CREATED: Final = "auto-created-topics"
 GROUPS: Final = "groups"
 GROUP_BYTES: Final = "group-bytes"
 TRANSACTIONAL_IDS: Final = "transactional-ids"
+GROUP_MEMBERS: Final = "group-members"
+CONSUMER_MEMBERS: Final = "consumer-group-members"
+REGEX: Final = "group-regex-steps"
 
 
 class Bound(NamedTuple):
@@ -62,6 +65,9 @@ BOUNDS: Final = (
     Bound(GROUPS, "Groups that this node coordinates, shared by its I/O processes.", "penstock.groups.max", "bound-reached", "GROUP_MAX_SIZE_REACHED for a new group; TRANSACTION_ABORTABLE where a transaction would make one.", "See who makes them (penstock group list), delete them or shorten offsets.retention.minutes; else raise it."),
     Bound(GROUP_BYTES, "Bytes of the protocols that members of classic groups say, shared by the I/O processes.", "penstock.group.metadata.max.bytes", "bound-reached", "GROUP_MAX_SIZE_REACHED for a member that joins.", "See whose members subscribe to so much (penstock group list), or raise it."),
     Bound(TRANSACTIONAL_IDS, "Transactional ids that this node coordinates, shared by its I/O processes.", "penstock.transactional.ids.max", "bound-reached", "POLICY_VIOLATION for a new one: the producer does not start.", "Let producers keep their ids over restarts, or shorten transactional.id.expiration.ms; else raise it."),
+    Bound(GROUP_MEMBERS, "Members of one classic group.", "group.max.size", "bound-reached", "GROUP_MAX_SIZE_REACHED.", "See whether the group needs more members than its topics have partitions, or raise it."),
+    Bound(CONSUMER_MEMBERS, "Members of one group of the consumer protocol (KIP-848).", "group.consumer.max.size", "bound-reached", "GROUP_MAX_SIZE_REACHED.", "See whether the group needs more members than its topics have partitions, or raise it."),
+    Bound(REGEX, "Work of one regular expression of a group (KIP-848): its program times the letters of all topic names.", "penstock.group.regex.max.steps", "bound-reached", "INVALID_REGULAR_EXPRESSION.", "Let the consumer use a simpler expression or name its topics, or raise it."),
 )  # fmt: skip
 """Append only: a process counts by the place in this table (`ring/bound_table.py`)."""
 

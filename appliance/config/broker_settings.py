@@ -148,6 +148,7 @@ _OWN = (
     Setting("penstock.request.max.bytes", INT, 16_777_216, "Bytes of one request of a client other than Produce. A longer one is refused, and its connection is closed.", low=65_536),
     Setting("penstock.groups.max", INT, 20_000, "Groups that a node keeps, those with committed offsets alone included; a further one is refused with GROUP_MAX_SIZE_REACHED.", low=1),
     Setting("penstock.group.metadata.max.bytes", LONG, 67_108_864, "Bytes of the protocols that members of classic groups say when they join, over all groups of a node; a member beyond is refused with GROUP_MAX_SIZE_REACHED.", low=65_536),
+    Setting("penstock.group.regex.max.steps", LONG, 134_217_728, "Work of one regular expression of a consumer group: instructions of its program times letters of all topic names. So much takes some 150 ms at most.", low=1024),
     Setting("penstock.transactional.ids.max", INT, 50_000, "Transactional ids that a node keeps until transactional.id.expiration.ms; a further one is refused with POLICY_VIOLATION.", low=1),
     Setting("penstock.spin.us", INT, 50, "Time for which a busy process polls for work before it sleeps, in µs; 0: never.", low=0, high=1000),
     Setting("penstock.control.max.requests", INT, 64, "Administrative requests that one network process may have in flight; further ones wait.", low=1, high=1024),

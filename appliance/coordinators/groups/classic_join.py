@@ -11,6 +11,7 @@ from uuid import UUID
 
 from appliance.base import errors
 from appliance.base.errors import PeerError
+from appliance.config.bounds import GROUP_MEMBERS
 from appliance.coordinators.groups.classic_answers import join_refused, joined, roster, sync_refused
 from appliance.coordinators.groups.classic_group import ClassicGroup
 from appliance.coordinators.groups.classic_rebalance import (
@@ -27,7 +28,7 @@ from appliance.coordinators.groups.classic_state import (
 )
 from appliance.coordinators.groups.members import Member, Protocols, bytes_of, protocols_of
 from appliance.coordinators.groups.records import GroupMetadataKey, GroupMetadataValue
-from appliance.coordinators.groups.state import Turn, check_bytes, check_room
+from appliance.coordinators.groups.state import Turn, check_bytes, check_room, refuse
 from appliance.coordinators.runtime.call import Call
 from appliance.coordinators.runtime.records import STRING_MAX, fits
 
@@ -52,7 +53,8 @@ def join(turn: Turn, call: Call, request: Any) -> None:
         return
     if not _has_room(group, request.member_id, turn.state.settings.max_size):
         group.remove(request.member_id)
-        turn.answer(call, join_refused(call, "", errors.GROUP_MAX_SIZE_REACHED))
+        refused = refuse(turn, GROUP_MEMBERS, request.group_id, "the group has no more room")
+        turn.answer(call, join_refused(call, "", refused.code))
         return
     if not group.supports(request.protocol_type, protocols):
         raise PeerError(

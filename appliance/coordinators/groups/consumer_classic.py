@@ -87,7 +87,7 @@ def _take_back(turn: Turn, call: Call, request: Any, group: ConsumerState, befor
 
 
 def _check_join(turn: Turn, request: Any, group: ConsumerState, protocols: Protocols) -> None:
-    group.check_room(request.member_id, turn.state.settings.consumer_max_size)
+    group.check_room(turn, request.member_id)
     classic = [m for m in group.members.values() if m.classic is not None]
     supported = [dict(migration.protocols_of_classic(member)) for member in classic]
     common = [name for name, _ in protocols if all(name in one for one in supported)]

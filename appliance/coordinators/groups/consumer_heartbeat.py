@@ -13,6 +13,7 @@ from typing import Any, Final
 from appliance.authorization.needs import DESCRIBE_TOPIC
 from appliance.base import errors
 from appliance.base.errors import PeerError
+from appliance.config.bounds import REGEX
 from appliance.coordinators.groups import migration, regex
 from appliance.coordinators.groups.consumer_leave import fence
 from appliance.coordinators.groups.consumer_records import (
@@ -37,7 +38,7 @@ from appliance.coordinators.groups.reconcile import (
     current_value,
     target_value,
 )
-from appliance.coordinators.groups.state import Turn, check_room
+from appliance.coordinators.groups.state import Turn, check_room, refuse
 from appliance.coordinators.runtime.call import Call
 
 JOINS: Final = 0
@@ -109,7 +110,7 @@ def _check(turn: Turn, call: Call, request: Any) -> None:
         _check_first(request)
     expression = getattr(request, "subscribed_topic_regex", None)
     if expression:
-        regex.check_work(expression, turn.state.image.topics_by_name)
+        _check_expression(turn, request.group_id, expression)
     known = turn.state.settings.consumer_assignors
     if request.server_assignor is not None and request.server_assignor not in known:
         raise PeerError(
@@ -117,6 +118,13 @@ def _check(turn: Turn, call: Call, request: Any) -> None:
             f"ServerAssignor {request.server_assignor} is not supported. "
             f"Supported assignors: {', '.join(known)}.",
         )
+
+
+def _check_expression(turn: Turn, group_id: str, expression: str) -> None:
+    names, most = turn.state.image.topics_by_name, turn.state.settings.regex_max_steps
+    if regex.count_work(expression, names) > most:
+        refuse(turn, REGEX, group_id, "a regular expression takes too much work")
+    regex.check_work(expression, names, most)
 
 
 def _unseen(call: Call, request: Any) -> int:
@@ -203,7 +211,7 @@ def _recognize(
     """The member as it is known, None for a new one."""
     if group is None:
         return None
-    group.check_room(member_id, turn.state.settings.consumer_max_size)
+    group.check_room(turn, member_id)
     joins = request.member_epoch == JOINS
     if request.instance_id is not None and joins:
         return _recognize_static(turn, group, request.instance_id, member_id)

@@ -12,6 +12,7 @@ from appliance.authorization.rights import Rights
 from appliance.base import errors
 from appliance.base.dataclass import dataclass
 from appliance.base.errors import PeerError
+from appliance.config.bounds import CONSUMER_MEMBERS
 from appliance.coordinators.groups.consumer_records import (
     ConsumerGroupMetadataValue,
     MemberMetadataValue,
@@ -19,7 +20,7 @@ from appliance.coordinators.groups.consumer_records import (
     TargetMetadataValue,
 )
 from appliance.coordinators.groups.reconcile import STABLE, Current, Held, Target
-from appliance.coordinators.groups.state import Group, Turn
+from appliance.coordinators.groups.state import Group, Turn, refuse
 from appliance.coordinators.runtime.call import NEVER
 from appliance.metadata.image import MetadataImage
 
@@ -168,11 +169,13 @@ class ConsumerState(Group):
             )
         return member
 
-    def check_room(self, member_id: str, limit: int) -> None:
-        """Checks that the member belongs to the group or still fits into it. limit:
-        group.consumer.max.size. Raises PeerError(GROUP_MAX_SIZE_REACHED).
+    def check_room(self, turn: Turn, member_id: str) -> None:
+        """Checks that the member belongs to the group or still fits into it
+        (group.consumer.max.size). Raises PeerError(GROUP_MAX_SIZE_REACHED).
         """
+        limit = turn.state.settings.consumer_max_size
         if member_id not in self.members and len(self.members) >= limit:
+            refuse(turn, CONSUMER_MEMBERS, self.group_id, "the group has no more room")
             raise PeerError(
                 errors.GROUP_MAX_SIZE_REACHED,
                 f"The consumer group has reached its maximum capacity of {limit} members."

@@ -76,7 +76,7 @@ def _resolve(turn: Turn, group: ConsumerState) -> None:
     """Find the topics of every regular expression in use, forget those that nobody uses. They name
     what that member may see which was heard of last; who was not heard of since the group was
     loaded keeps what it had."""
-    image, rights, left = turn.state.image, group.rights, regex.WORK_MAX
+    image, rights, left = turn.state.image, group.rights, turn.state.settings.regex_max_steps
     used = dict.fromkeys(one.topic_regex for one in group.members.values() if one.topic_regex)
     for expression in used if rights is not None else ():
         assert expression is not None and rights is not None

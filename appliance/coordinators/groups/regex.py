@@ -24,9 +24,6 @@ _KAFKAS: Final = {
 """What is wrong in the words of the engine here → in those of Kafka's."""
 _MEMORY: Final = 1 << 20
 """Bytes that one compiled expression may take."""
-WORK_MAX: Final = 1 << 27
-"""Instructions of an expression's program times letters of all topic names: RE2 is linear in the
-text, but each letter may take the whole program. So much takes some 150 ms at most."""
 
 
 @lru_cache(maxsize=256)
@@ -51,22 +48,23 @@ def compiled(expression: str) -> Any:
         ) from cause
 
 
-def check_work(expression: str, names: Collection[str]) -> None:
+def check_work(expression: str, names: Collection[str], most: int) -> None:
     """Raises PeerError(INVALID_REGULAR_EXPRESSION) for an expression that is none, or that takes
     too much for so many names."""
     work = count_work(expression, names)
-    if work > WORK_MAX:
+    if work > most:
         raise PeerError(
             INVALID_REGULAR_EXPRESSION,
             f"SubscribedTopicRegex `{expression[:200]}` takes {work} steps over the names of "
-            f"{len(names)} topics; at most {WORK_MAX} are taken. Use fewer repetitions, or name "
-            "the topics.",
+            f"{len(names)} topics; at most {most} are taken (penstock.group.regex.max.steps)."
+            " Use fewer repetitions, or name the topics.",
         )
 
 
 def count_work(expression: str, names: Collection[str]) -> int:
-    """The steps that it takes at most to hold these names against an expression. Raises
-    PeerError."""
+    """The steps that it takes at most to hold these names against an expression: instructions of
+    its program times letters, because RE2 is linear in the text, but each letter may take the whole
+    program. Raises PeerError."""
     size: int = compiled(expression).programsize
     return size * sum(map(len, names))
 

@@ -23,6 +23,7 @@ class GroupSettings:
     consumer_max_size: int = (1 << 31) - 1
     consumer_assignors: tuple[str, ...] = ("uniform", "range")
     migration_policy: str = "bidirectional"
+    regex_max_steps: int = 134_217_728
 
 
 def from_config(config: BrokerConfig, partitions: int) -> GroupSettings:
@@ -42,4 +43,5 @@ def from_config(config: BrokerConfig, partitions: int) -> GroupSettings:
         consumer_max_size=config.int("group.consumer.max.size"),
         consumer_assignors=config.list("group.consumer.assignors") or tuple(ASSIGNORS),
         migration_policy=config.text("group.consumer.migration.policy"),
+        regex_max_steps=config.int("penstock.group.regex.max.steps"),
     )

@@ -150,20 +150,39 @@ def test_what_members_say_beyond_the_bound_is_refused_and_others_served():
     assert world.reached == [bounds.GROUP_BYTES]
 
 
+def beat(world, group, member="m", expression=None):
+    found = world.answer(
+        HEARTBEAT, 1, group_id=group, member_id=member, member_epoch=0, instance_id=None,
+        rack_id=None, rebalance_timeout=10_000, subscribed_topic_names=["t"],
+        subscribed_topic_regex=expression, server_assignor=None, topic_partitions=[],
+    )  # fmt: skip
+    return int(found.error_code)
+
+
 def test_groups_of_the_consumer_protocol_beyond_the_bound_are_refused():
     world = Consumers()
     world.most = 1
     world.shard.state.room = world.room()
-    codes = []
-    for name in ("g", "h"):
-        found = world.answer(
-            HEARTBEAT, 1, group_id=name, member_id="m", member_epoch=0, instance_id=None,
-            rack_id=None, rebalance_timeout=10_000, subscribed_topic_names=["t"],
-            subscribed_topic_regex=None, server_assignor=None, topic_partitions=[],
-        )  # fmt: skip
-        codes.append(int(found.error_code))
-    assert codes == [errors.NONE, BEYOND]
+    assert [beat(world, "g"), beat(world, "h")] == [errors.NONE, BEYOND]
     assert world.reached == [bounds.GROUPS]
+
+
+def test_members_beyond_the_size_of_a_group_are_refused():
+    world = Consumers(consumer_max_size=2)
+    assert [beat(world, "g", name) for name in "abca"] == [0, 0, BEYOND, 0]
+    assert world.reached == [bounds.CONSUMER_MEMBERS]
+    world = Groups(max_size=1)
+    assert [code for code, _ in world.join("g")] == [errors.NONE]
+    assert world.join("g") == [(BEYOND, "")]
+    assert [code for code, _ in world.join("h")] == [errors.NONE]
+    assert world.reached == [bounds.GROUP_MEMBERS]
+
+
+def test_an_expression_that_takes_too_much_work_is_refused():
+    world = Consumers(regex_max_steps=1000)
+    assert beat(world, "g", "a", "(.?){900}") == errors.INVALID_REGULAR_EXPRESSION
+    assert world.reached == [bounds.REGEX]
+    assert beat(world, "g", "b", "t.*") == errors.NONE
 
 
 def test_transactional_ids_beyond_the_bound_are_refused_and_others_served():
