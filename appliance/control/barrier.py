@@ -14,7 +14,9 @@ from appliance.base.errors import CannotServe, StorageFailed
 from appliance.control.metadata_quorum import MetadataQuorum
 from appliance.control.quorum_served import QuorumServer
 from appliance.control.quorum_snapshots import BeginAgain
+from appliance.peers.link import Link
 from appliance.shell.bugs import Bugs
+from appliance.shell.loop import FileHandler
 
 T = TypeVar("T")
 _MEANT: Final = (StorageFailed, CannotServe, BeginAgain)
@@ -39,6 +41,14 @@ class ControlBarrier:
         self.bugs.report(where, bug)
         if self._quorum.changing or self._served.acting:
             raise bug
+
+    def hang_up(self, handler: FileHandler, bug: Exception) -> None:
+        """An exception of a descriptor's handler: a link to another node is hung up, and whoever
+        asked by it hears that it is gone. Raises that of any other handler, and as `caught`."""
+        if not isinstance(handler, Link):
+            raise bug
+        self.caught(f"an answer by {handler}", bug)
+        self.run_chore("hanging up", handler.close, None)
 
     def run_chore(self, where: str, chore: Callable[[], T], otherwise: T) -> T:
         """Returns the chore's result, or `otherwise` when it raised. Raises as `caught`."""

@@ -36,6 +36,7 @@ def run(seat: Seat) -> int:
     threads = Flusher(3)  # a sync does not wait for a snapshot, nor for a note
     started = start(seat, disk, clock_here(), os.urandom, log)
     control = Control(seat, links, log, started, threads, loop)
+    loop.on_failure = control.barrier.hang_up
     loop.register(threads.fd, select.EPOLLIN, control)
     one = Flusher(1)  # of the history: nothing waits for it
     loop.register(one.fd, select.EPOLLIN, one)

@@ -322,12 +322,15 @@ class MetadataQuorum:
                 header.size >= HEADER_SIZE
                 and fits
                 and self.log.last_epoch <= header.leader_epoch <= epoch
+                and header.last_offset >= header.base_offset
                 and checksum_holds(batch)
             ):
                 raise PeerError(CORRUPT_MESSAGE, f"the batch at {header.base_offset} is broken")
+            said = control_messages(batch) if header.is_control else ()
             self.log.append(batch, header.leader_epoch, now_ms)
-            if header.is_control:
-                self._heed(control_messages(batch))
+            self.changing = True
+            self._heed(said)
+            self.changing = False
             at += header.size
 
     # Deciding -------------------------------------------------------------------------------------

@@ -40,6 +40,8 @@ from appliance.metadata.identity import Identity
 from appliance.peers.conversation import NEVER
 from appliance.quorum.majority import needed
 from appliance.quorum.messages import BeginEpoch, Fetch, Fetched, Message, QuorumState, Voted
+from appliance.quorum.peer import QuorumLog
+from appliance.quorum.replica import Replica
 from appliance.quorum.voters import STATIC, ControllerEndpoint, place_of
 from appliance.shell.bugs import Bugs
 from appliance.shell.log import ERROR, NOTICE, WARNING, Log
@@ -71,6 +73,10 @@ class RoleCallbacks(Protocol):
     def reply(self, netproc: int, token: int, code: int, body: bytes) -> None:
         """The answer to what `serve` was given."""
         ...
+
+
+CONTRADICTS: Final = "it contradicts what is agreed"
+"""How the cause begins of an answer that is not taken, because a node that is sound gives none."""
 
 
 class QuorumDriver:
@@ -375,6 +381,9 @@ class QuorumDriver:
 
     def _take_over(self, target: int, said: Fetched, records: bytes, now_ms: int) -> None:
         replica, quorum, wall_ms = self._replica, self._quorum, self._clock.wall_ms()
+        if said.epoch >= replica.epoch and (wrong := contradiction(said, replica, quorum.log)):
+            self._events.event_seldom(WARNING, "metadata-not-taken", node=target, cause=wrong)
+            return
         cut = replica.fetched(said, now_ms)
         if cut < 0:
             return
@@ -455,6 +464,21 @@ class QuorumDriver:
             self._events.event_seldom(ERROR, "metadata-not-taken", node=target, cause=str(cause))
             return
         raise BeginAgain(f"the metadata of node {target} up to {download.snapshot[0]} was taken")
+
+
+def contradiction(said: Fetched, replica: Replica, log: QuorumLog) -> str:
+    """Returns why no sound leader can answer this to the replica, "" if one can: its log has all
+    that is agreed, and parts from this one before that ends."""
+    agreed = replica.high_watermark
+    if said.parts is not None:
+        epoch, end = said.parts
+        mine, my_end = log.end_of(epoch)
+        cut = min(end, my_end) if mine == epoch else my_end
+        if not agreed <= cut < log.end_offset:
+            return f"{CONTRADICTS}: its log parts at {cut}, ours ends at {log.end_offset}"
+    if said.snapshot is not None and not (agreed <= said.snapshot[0] and said.snapshot[1] >= 0):
+        return f"{CONTRADICTS}: its snapshot ends at {said.snapshot[0]}"
+    return ""
 
 
 def seeds(config: BrokerConfig) -> dict[int, tuple[str, int]]:

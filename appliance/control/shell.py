@@ -113,8 +113,8 @@ class Control:
         self._driver = QuorumDriver(
             self._quorum, self._identity, seat.config, self._disk, self._clock, log, self, own
         )
-        self._barrier = ControlBarrier(Bugs(log), self._quorum, self._driver.served)
-        self._waiting = WaitingAnswers(self._barrier.bugs)
+        self.barrier = ControlBarrier(Bugs(log), self._quorum, self._driver.served)
+        self._waiting = WaitingAnswers(self.barrier.bugs)
         self._duties = VoterDuties(
             self._quorum, self._driver, self._identity.cluster_id, own, seat, log
         )
@@ -176,7 +176,7 @@ class Control:
         )
         self._own_answers = OwnAnswers()
         self._paced = PacedRequests(
-            self._decide, self._barrier.caught, self.reply, self._deciding, self._links
+            self._decide, self.barrier.caught, self.reply, self._deciding, self._links
         )
         incarnation, image = self._leading.incarnation, self._quorum.images.committed
         birth = Birth.of(seat, self._identity, self._dirs, incarnation, image)
@@ -266,7 +266,7 @@ class Control:
     def handle(self, peer: Peer, messages: list[Message]) -> None:
         """Decide on what one netproc asks; answered when all that it could see is committed."""
         if peer.kind == IOPROC:
-            self._homes.handle(peer.index, messages, self._node, self._barrier.caught)
+            self._homes.handle(peer.index, messages, self._node, self.barrier.caught)
             return
         self._paced.decide_all(peer.index, messages)
 
@@ -309,7 +309,7 @@ class Control:
     def _go_on(self, netproc: int, token: int, what: Probing | Asking, said: Any) -> None:
         """Other nodes were asked, and `said` this."""
         decide = partial(self._decided_by, what, said)
-        decision = self._barrier.run_chore("an answer of other nodes", decide, None)
+        decision = self.barrier.run_chore("an answer of other nodes", decide, None)
         if decision is None:
             self.reply(netproc, token, UNKNOWN_SERVER_ERROR, b"")
         else:
@@ -335,7 +335,7 @@ class Control:
 
     def turn(self, now_ns: int) -> int:
         """Sync, publish, answer; now and then a snapshot."""
-        bar, seat = self._barrier, self._seat
+        bar, seat = self.barrier, self._seat
         bar.run_chore(
             "room", lambda: self._room.tick(now_ns, seat.processes.all_without_room), None
         )
@@ -389,7 +389,7 @@ class Control:
         that. When (ms) to come again at the latest."""
         quorum, processes, now_ms = self._quorum, self._seat.processes, self._now_ms()
         looks = partial(self._crew.look, now_ms, self._node, quorum.images.committed)
-        ready = self._barrier.run_chore("I/O processes", looks, False)
+        ready = self.barrier.run_chore("I/O processes", looks, False)
         if processes.leaving:
             self._node.leave()
         due_ms = self._node.turn(now_ms, quorum.committed, quorum.images.committed, ready)
@@ -399,7 +399,7 @@ class Control:
             processes.set_member(self._node.member)
             os.eventfd_write(self._seat.supervisor_doorbell, 1)
         fences = partial(self._fencing.turn, now_ms)
-        again_ms = self._barrier.run_chore("fencing", fences, now_ms + _SOON_MS)
+        again_ms = self.barrier.run_chore("fencing", fences, now_ms + _SOON_MS)
         return min(due_ms, self._crew.due_ms, again_ms)
 
     def _now_ms(self) -> int:
@@ -455,7 +455,7 @@ class Control:
         except StorageFailed as cause:
             self._log.event(ERROR, "metadata-snapshot-failed", cause=str(cause))
         except Exception as bug:
-            self._barrier.caught("a snapshot", bug)
+            self.barrier.caught("a snapshot", bug)
         else:
             self._log.event(NOTICE, "metadata-snapshot", offset=frozen.snapshot.offset)
 
@@ -464,7 +464,7 @@ class Control:
         self._quorum.log.close()
         for name, keeps in (("history", self.keeper), ("audit", self.auditor)):
             if keeps is not None:
-                self._barrier.bugs.guard(name, keeps.close)
+                self.barrier.bugs.guard(name, keeps.close)
         return not self._node.keeps_a_loss
 
     def _append(self, records: list[Record]) -> None:
@@ -481,7 +481,7 @@ class Control:
         for change in changes:
             self._rows.apply(change, image, committed)
             if self._published or self._quorum.alone:  # of what was agreed before nobody is told
-                self._barrier.bugs.guard(
+                self.barrier.bugs.guard(
                     "events", partial(tell, self._log, change, self._burying.trash)
                 )
         self._followers.follow(changes, image)
@@ -493,7 +493,7 @@ class Control:
             return  # others begin with what is agreed now, not with what was once
         self._published = True
         self._followers.admit(image)
-        self._barrier.run_chore("doors", lambda: self.doors.look(changes, image), None)
+        self.barrier.run_chore("doors", lambda: self.doors.look(changes, image), None)
         table = self._seat.processes
         table.publish_metadata(committed)
         table.set_applied(self._seat.me, committed)

@@ -16,6 +16,13 @@ four years away."""
 WINDOW_MS: Final = 60_000
 
 
+def is_out_of_reach(epoch: int, own: int) -> bool:
+    """Returns whether a replica in epoch `own` believes no answer that names this one: it is behind
+    the last, or far ahead in the half that a sound quorum does not come to. A replica that believed
+    it would elect nobody any more, nor be heard."""
+    return epoch > LAST or (epoch > LAST >> 1 and epoch - own > MOST_AHEAD)
+
+
 class EpochBudget:
     """The epochs that requests may still move one replica on in this window."""
 

@@ -27,7 +27,7 @@ is behind the beginning of its own epoch (Raft §5.4.2); nobody cuts off what is
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Final
 
-from appliance.quorum.epochs import LAST, EpochBudget
+from appliance.quorum.epochs import LAST, EpochBudget, is_out_of_reach
 from appliance.quorum.majority import held_by_majority, needed
 from appliance.quorum.messages import (
     NOBODY,
@@ -364,7 +364,7 @@ class Replica(ReplicaState):
 
     def _hear(self, sender: int, epoch: int, leader: int, now_ms: int) -> None:
         """`sender` says who leads this epoch, or that it does not know."""
-        if epoch > LAST:
+        if is_out_of_reach(epoch, self.epoch):
             return
         if sender in (self.silent, leader):
             self.silent = NOBODY

@@ -1,6 +1,7 @@
 """An exception in any hook of control costs one answer or one run of a chore. What may have left
 the log ahead of the image ends the process, and its successor has all that was answered."""
 
+import errno
 import uuid
 from dataclasses import fields, replace
 from datetime import timedelta
@@ -9,6 +10,7 @@ import pytest
 from test_control_shell import Appliance, create, new
 
 from appliance.base import errors
+from appliance.base.errors import CannotServe, StorageFailed
 from appliance.control import quorum_wire as wire
 from appliance.control import shell
 from appliance.control.barrier import ControlBarrier
@@ -19,9 +21,11 @@ from appliance.control.images import Images
 from appliance.control.keeping import Keeper
 from appliance.control.metadata_log import MetadataLog
 from appliance.control.mutations import Mutations
+from appliance.control.quorum_snapshots import BeginAgain
 from appliance.control.requests import AdminRequests
 from appliance.control.waiting import LOST, Decision, WaitingAnswers
 from appliance.handlers.admin_apis import APIS
+from appliance.peers.link import Link
 from appliance.quorum.replica import Replica
 from appliance.ring.messages import ISR_REFUSED, PRODUCER_ID_BLOCK, PRODUCER_IDS
 from appliance.ring.process_table import CONTROL, IOPROC, Peer
@@ -267,3 +271,50 @@ def test_a_vote_that_cannot_be_read_is_answered_and_one_that_stops_halfway_ends_
             world.answers()
     world.kill_control()
     goes_on(world, "b")
+
+
+class Way:
+    """A link to another node, of which nothing but this is asked here."""
+
+    __class__ = Link
+
+    def __init__(self):
+        self.closed = 0
+
+    def close(self):
+        self.closed += 1
+
+
+def test_what_another_node_answers_costs_its_link(world):
+    way = Way()
+    try:
+        fail()
+    except KeyError as bug:
+        world.control.barrier.hang_up(way, bug)
+        world.control.barrier.hang_up(way, bug)
+    assert way.closed == 2
+    (said,) = bugs(world)
+    assert "an answer" in said and "planted" in said
+    goes_on(world, "t")
+
+
+@pytest.mark.parametrize(
+    "meant", [StorageFailed("read", errno.EIO, "gone"), CannotServe("no"), BeginAgain("anew")]
+)
+def test_an_answer_that_is_to_end_the_process_does(world, meant):
+    way = Way()
+    with pytest.raises(type(meant)):
+        world.control.barrier.hang_up(way, meant)
+    assert not way.closed
+
+
+def test_an_answer_that_leaves_the_log_half_told_ends_the_process(world):
+    world.control._quorum.changing = True
+    with pytest.raises(KeyError):
+        world.control.barrier.hang_up(Way(), KeyError("planted"))
+    world.control._quorum.changing = False
+
+
+def test_what_is_no_link_is_not_taken_for_one(world):
+    with pytest.raises(KeyError):
+        world.control.barrier.hang_up(world.control, KeyError("planted"))

@@ -51,6 +51,7 @@ REGISTER_CONTROLLER: Final = 70
 HEARTBEAT: Final = 63
 _AGAIN_MS: Final = 1_000
 _FEW_IDS: Final = 100
+_LAST_ID: Final = (1 << 63) - 1
 _TIMEOUT_MS: Final = 5_000
 _UNKNOWN_MS: Final = 20
 """How soon it looks again whether there is somebody to ask."""
@@ -225,10 +226,10 @@ class Node:
         values = {"broker_id": self._node_id, "broker_epoch": epoch}
 
         def heard(answer: Any) -> None:
-            if isinstance(answer, PeerError) or answer.error_code:
-                self._ears.ids(ioproc, 0, 0)
-            else:
-                self._ears.ids(ioproc, answer.producer_id_start, answer.producer_id_len)
+            given = not isinstance(answer, PeerError) and not answer.error_code
+            first, count = (answer.producer_id_start, answer.producer_id_len) if given else (0, 0)
+            sound = 0 <= first <= _LAST_ID - count and count > 0
+            self._ears.ids(ioproc, *((first, count) if sound else (0, 0)))
 
         self._work.ask(ALLOCATE_IDS, values, heard, _TIMEOUT_MS)
 

@@ -11,7 +11,7 @@ from appliance.config.broker import BrokerConfig
 from appliance.control import first_voters, metadata_quorum, repair
 from appliance.control.metadata_log import open_log
 from appliance.control.metadata_quorum import VotingSetup, open_quorum
-from appliance.control.quorum_driver import QuorumDriver
+from appliance.control.quorum_driver import CONTRADICTS, QuorumDriver
 from appliance.control.quorum_snapshots import BeginAgain
 from appliance.control.snapshots import SnapshotLimits
 from appliance.controller.registration import bootstrap_records
@@ -323,6 +323,7 @@ class Voter(Node):
 
     def event(self, level, event, **fields):
         self.say(f"{event} {fields}")
+        assert not str(fields.get("cause", "")).startswith(CONTRADICTS), fields
         if event == "metadata-truncated":
             twice = self.parted == self.replica.epoch
             self.world.reached("logs part twice in an epoch" if twice else "logs part")
