@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from pathlib import Path
 
-SLOWEST_TESTS, SLOWEST_FILES = 30, 25
+SLOWEST = 30
 
 
 class Outcomes:
@@ -76,21 +76,23 @@ class Outcomes:
         return named | {"rerun": len(flaky)}
 
     def slowest(self) -> tuple[list[tuple[str, float, float]], list[tuple[str, float, float]]]:
-        """Tests and files, the slowest first: name, seconds, seconds of processor time."""
+        """Tests, the slowest first, and files, those with the most processor time first: name,
+        seconds, seconds of processor time. A file is told by what it uses, because how long it
+        takes depends on what runs beside it."""
         files: Counter[str] = Counter()
         processor: Counter[str] = Counter()
         for name, seconds in self._seconds.items():
             files[name.partition("::")[0]] += seconds
             processor[name.partition("::")[0]] += self._processor[name]
         return (
-            [(one, s, self._processor[one]) for one, s in self._seconds.most_common(SLOWEST_TESTS)],
-            [(one, s, processor[one]) for one, s in files.most_common(SLOWEST_FILES)],
+            [(one, s, self._processor[one]) for one, s in self._seconds.most_common(SLOWEST)],
+            [(one, files[one], s) for one, s in processor.most_common(SLOWEST)],
         )
 
 
 def print_slowest(outcomes: Outcomes) -> None:
     tests, files = outcomes.slowest()
-    for title, rows in (("slowest tests", tests), ("slowest files", files)):
+    for title, rows in (("slowest tests", tests), ("costliest files", files)):
         print(f"\n== {title}: seconds, and seconds of processor time")
         for name, seconds, processor in rows:
             print(f"{seconds:8.1f} {processor:8.1f} {name}")

@@ -29,7 +29,7 @@ PROOFS = (
     "differential/tools/test_tools.py",
     "faults/test_failing_disk.py",
     "faults/test_system_calls.py",
-    "sim/ seeds after the first twenty",
+    "sim/ seeds after the first ten",
     "spark/test_spark_demo_jobs.py",
     "spark/test_spark_exactly_once.py",
     "systemd/test_booted_units.py",

@@ -195,7 +195,9 @@ def _serve():
     """Until nobody asks any more; a fork leaves it to be the command, as the program is."""
     for _ in leaves():
         pass
-    import confluent_kafka  # noqa: F401
+    import encodings.idna  # noqa: F401 - by the first name that is resolved
+
+    import confluent_kafka.admin  # noqa: F401
 
     gc.freeze()
     asked = os.fdopen(os.dup(0), encoding="utf-8")

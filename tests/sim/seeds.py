@@ -15,7 +15,7 @@ NOTICED = (AssertionError, PeerError, StorageFailed, CannotServe)
 """How a bug shows; anything else is a mistake of the story."""
 
 
-PLAYED_ALWAYS, PLAYED_BY_CI = 2, 4
+PLAYED_ALWAYS, PLAYED_BY_CI = 1, 4
 """Parts of a test's seeds that run before each commit, and with the proofs of `.ci/run`; the others
 are for the night."""
 
