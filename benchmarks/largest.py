@@ -13,18 +13,19 @@ from typing import Any, Final, NamedTuple
 
 from appliance.wire.fields import Field, StructLayout
 from appliance.wire.messages import encode_request, is_flexible, layout_of, request_type
-from benchmarks import requests
+from benchmarks import batches, requests
 
 KNOWN: Final = "largest"
 """The topic with many partitions that requests name."""
-PRODUCE: Final = 0
-NOT_ASKED: Final = frozenset({PRODUCE})
-"""Produce is bounded by message.max.bytes and its records, not by elements."""
+_RECORDS: Final = batches.uniform(1, 10, 1_000_000_000_000)
 _TRUE: Final = frozenset({"validate_only", "dry_run"})
 _MS: Final = frozenset({"timeout", "max_wait"})
+_NO_NODE: Final = 1_000_000
 _VALUES: Final[dict[int, dict[str, Any]]] = {
+    0: {"acks": 1},
     11: {"session_timeout": 10_000, "rebalance_timeout": 10_000, "member_id": "",
          "group_instance_id": "static"},
+    64: {"broker_id": _NO_NODE},
     68: {"member_epoch": 0, "rebalance_timeout": 10_000, "subscribed_topic_regex": None},
 }  # fmt: skip
 """By API and field: values with which a request is not refused before its array is looked at."""
@@ -161,7 +162,7 @@ def _plain(field: Field, number: int, known: bool) -> Any:
             return None
         return KNOWN if known and is_topics else f"u{number:06x}"
     if field.kind == "bytes":
-        return None if is_nullable else b""
+        return _RECORDS if name == "records" else None if is_nullable else b""
     if field.kind == "uuid":
         return number.to_bytes(16, "big")
     if field.kind == "bool":

@@ -335,8 +335,7 @@ def measure(appliance: Appliance, patterns: list[str], mode: str) -> list[Cost]:
         worst = [
             one.measure(key, version)
             for key, version in sorted(appliance.versions().items())
-            if key not in largest.NOT_ASKED
-            and any(fnmatch.fnmatch(schema_name(key), pattern) for pattern in patterns)
+            if any(fnmatch.fnmatch(schema_name(key), pattern) for pattern in patterns)
         ]
         for _, title, frame in sorted(worst, reverse=True)[:MANY_CONNECTIONS]:
             if frame and mode != "full":

@@ -3,6 +3,8 @@
 import pytest
 
 from appliance.base.errors import MalformedRequest
+from appliance.handlers.fetch_sessions import FetchSessions
+from appliance.handlers.registry import handlers
 from appliance.wire import messages
 from benchmarks import largest
 
@@ -50,3 +52,27 @@ def test_what_is_unknown_is_different_each_time_and_what_is_known_is_the_topic()
 def test_bytes_are_bounded_too():
     for shape in largest.shapes(3, 13, ELEMENTS, 10_000):
         assert 9_000 < len(shape.body) <= 10_000
+
+
+def arrays(layout, before=()):
+    """The paths of all arrays of a request."""
+    for field in layout.fields:
+        path = (*before, field.name)
+        if field.array:
+            yield ".".join(path)
+        if field.nested is not None:
+            yield from arrays(field.nested, path)
+
+
+def test_each_api_that_clients_are_served_is_asked():
+    """A new one is in, too: what it may be asked comes from its schema."""
+    served = handlers(FetchSessions(1, lambda: 1))
+    assert len(served) > 50
+    for key, handler in served.items():
+        version = handler.highest
+        layout = messages.layout_of(messages.request_type(key, version))
+        found = list(largest.shapes(key, version, ELEMENTS, BYTES))
+        assert {shape.path for shape in found} == set(arrays(layout)), handler.name
+        for shape in (largest.smallest(key, version), *found):
+            assert len(shape.body) <= BYTES
+            messages.decode_request(key, version, shape.body)
