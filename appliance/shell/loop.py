@@ -17,6 +17,7 @@ from typing import Final, Protocol
 
 from appliance.ring.messages import Message
 from appliance.ring.process_table import Peer
+from appliance.shell.collecting import FullPasses
 from appliance.shell.links import Links
 from appliance.shell.patience import LONGEST_SLEEP_S
 from appliance.shell.seat import Seat
@@ -28,6 +29,10 @@ LONGEST_WAIT_MS: Final = int(LONGEST_SLEEP_S * 1000)
 """Backstop for a doorbell that never rang, and the slowest heartbeat."""
 
 _EVENTS: Final = 256
+_TURNS: Final = 64
+"""So many turns lie between two looks at what is to be done even while it is busy."""
+_IDLE_NS: Final = 100_000_000
+"""Who slept for so long and was not woken has nothing to do."""
 _WORTH: Final = 4  # so many more short sleeps than long ones, and spinning is tried
 _MOST_WORTH: Final = 16
 _IN_VAIN: Final = 4
@@ -76,6 +81,7 @@ class Loop:
 
     __slots__ = (
         "_epoll",
+        "_full_passes",
         "_handlers",
         "_links",
         "_rereading",
@@ -94,6 +100,7 @@ class Loop:
         self._handlers: dict[int, FileHandler] = {}
         self._spin_ns = seat.spin_us * 1000
         self._worth = 0
+        self._full_passes = FullPasses()
         self.on_failure: Failed | None = None
         self.turns = 0
         self.woke_ns = 0  # when files were last seen ready, monotonic
@@ -122,6 +129,8 @@ class Loop:
         while True:
             began = time.monotonic_ns()
             self.turns += 1
+            if self.turns % _TURNS == 0:
+                self._full_passes.collect_busy(began)
             if links.beat(took_ns):
                 changed = links.changed_peers()
                 if changed:
@@ -167,7 +176,10 @@ class Loop:
         self.waits += 1
         events = self._epoll.poll(min(wait_ms, LONGEST_WAIT_MS) / 1000, _EVENTS)
         self._links.awake()
-        if time.monotonic_ns() - began >= _SHORT * self._spin_ns:
+        slept_ns = time.monotonic_ns() - began
+        if not events and slept_ns >= _IDLE_NS:
+            self._full_passes.collect_idle(began + slept_ns)
+        if slept_ns >= _SHORT * self._spin_ns:
             self._worth = max(self._worth - 2, 0)
         elif not spun:
             self._worth += 1

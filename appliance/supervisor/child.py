@@ -17,6 +17,7 @@ from typing import Any, Final, cast
 
 from appliance.base.errors import CannotServe, StorageFailed
 from appliance.ring.process_table import CONTROL, IOPROC, NETPROC, Peer
+from appliance.shell.collecting import put_off_full_passes
 from appliance.shell.handing import LEAVE, PART
 from appliance.shell.seat import Seat
 from appliance.shell.threads import on_thread_death
@@ -174,6 +175,7 @@ def _run(
     # A netproc goes first when memory runs out: it holds nothing that has to be recovered.
     leave_the_parent(parent, name=shown_as(seat.me), oom_score=300 if seat.kind == NETPROC else 0)
     on_thread_death(lambda name, bug: os._exit(_tell_death(seat, memory, bug, f"thread {name}: ")))
+    put_off_full_passes()
     try:
         settle(seat)
         code = entry(seat)
