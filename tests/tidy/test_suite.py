@@ -10,7 +10,10 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PYTEST = f"{sys.executable} -m pytest -c pytest.ini --rootdir . -p tests.outcomes -q"
+PLUGINS = "-p xdist.plugin -p pytest_timeout -p tests.outcomes"
+PYTEST = f"{sys.executable} -m pytest -c pytest.ini --rootdir . {PLUGINS} -q"
+NO_OTHERS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+"""Plugins that nobody names cost more than these tests."""
 
 
 def run(folder, text, *options, **variables):
@@ -19,7 +22,7 @@ def run(folder, text, *options, **variables):
     (folder / "test_some.py").write_text(text)
     done = subprocess.run(
         [sys.executable, ROOT / ".ci/suite.py", "--alone", PYTEST, *options, f"tests={PYTEST} ."],
-        cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT), **variables},
+        cwd=folder, env={**os.environ, **NO_OTHERS, "PYTHONPATH": str(ROOT), **variables},
         capture_output=True, text=True, timeout=100, check=False,
     )  # fmt: skip
     return done.returncode, done.stdout.splitlines()
