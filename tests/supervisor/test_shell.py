@@ -12,6 +12,7 @@ from appliance.ring.event_ring import EventTable
 from appliance.ring.log_levels import LEVELS, LOGGERS, LogLevels
 from appliance.ring.messages import ANSWERED, APPEND, APPENDED, FORWARD
 from appliance.ring.process_table import CONTROL, IOPROC, NETPROC, READY, Peer
+from appliance.shell import loop as loop_module
 from appliance.shell.links import Links
 from appliance.shell.log import Log
 from appliance.shell.loop import STOP, Loop
@@ -367,3 +368,35 @@ def test_what_a_log_says_can_be_read_from_its_ring_from_any_thread(tmp_path):
     found, missed = reader.look()
     assert len(found) + missed == 2000
     assert all(one == (one.number, one.at_ms, 6, "said", (("fill", "x" * 40),)) for one in found)
+
+
+class Slow:
+    """A file whose handler takes all the time that a turn has for files."""
+
+    def __init__(self, turns, seen):
+        self.turns, self.seen = turns, seen
+        self.fd = os.eventfd(1, os.EFD_NONBLOCK)
+
+    def ready(self, mask):
+        self.seen.append((self.fd, self.turns()))
+
+
+@pytest.mark.interpreted("sets a constant of a module that is compiled")
+def test_files_for_which_a_turn_has_no_time_come_first_in_the_next(office, monkeypatch):
+    """Else fifty connections with a large request each would keep a process from its heartbeat."""
+    monkeypatch.setattr(loop_module, "_MOST_NS", -1)  # every handler takes too long
+    seat = office.seat(CONTROL_0)
+    links = Links(seat)
+    loop, seen = Loop(seat, links), []
+    files = [Slow(lambda: loop.turns, seen) for _ in range(3)]
+    for file in files:
+        loop.register(file.fd, select.EPOLLIN, file)
+    loop.run(Shell(links, 10))  # nine turns with a wait behind them
+    assert [turn for _, turn in seen] == list(range(1, 10))
+    rounds = [{fd for fd, _ in seen[at : at + 3]} for at in (0, 3, 6)]
+    assert rounds == [{file.fd for file in files}] * 3, "each is as good as the others"
+    assert len(loop._late) <= len(files)
+    for file in files:
+        loop.unregister(file.fd)
+        os.close(file.fd)
+    loop.close()
