@@ -369,7 +369,8 @@ class ConsoleApp(AtTerminal):
 
     def _typed(self) -> None:
         self._ground.query_one(Prompt).close()
-        self.view.query(Rows).first().focus()
+        if table := next((one for one in self.view.query(Rows) if one.display), None):
+            table.focus()
         self._paint()
 
     # Changes ------------------------------------------------------------------------------------

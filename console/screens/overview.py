@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Horizontal
+from textual.containers import Container, Horizontal
 
 from console.model.attention import BAD, attention
 from console.model.disk import LogFolder
@@ -19,9 +19,28 @@ from console.model.remembered import Remembered
 from console.model.stats import ApiRate, ProcessRate
 from console.screens import jobs as jobs_view
 from console.screens.actions import PAST, bindings
+from console.screens.busiest import (
+    GROUPS_COLUMNS,
+    JOBS_COLUMNS,
+    TOPICS_COLUMNS,
+    show_groups,
+    show_jobs,
+    show_topics,
+)
 from console.screens.chart import Chart
 from console.screens.clients import software, throttled
-from console.screens.places import CLIENTS, LISTS, Place, key_of
+from console.screens.places import (
+    CLIENTS,
+    GROUP,
+    GROUPS,
+    JOB,
+    JOBS,
+    LISTS,
+    TOPIC,
+    TOPICS,
+    Place,
+    key_of,
+)
 from console.screens.rows import Cell, Column, Rows
 from console.screens.sources import Source
 from console.screens.view import Part, View, Words
@@ -41,6 +60,7 @@ _NOT_OF_OTHERS: Final = (
     "so there are no rates, latencies, processes, clients and forecasts of it here"
 )
 _METER: Final = 16
+_DISK: Final = ("Disk ", "bold")
 _APIS: Final = (
     Column("API", 0),
     Column("REQ/S", 6, right=True),
@@ -70,6 +90,19 @@ _BROKERS: Final = (
 )
 
 
+_FRAMES: Final = {
+    "attention": "Attention",
+    "disks": "Disk",
+    "clients": f"Clients → {key_of(CLIENTS)}",
+    "topics": f"Busiest topics → {key_of(TOPICS)}",
+    "groups": f"Groups by lag → {key_of(GROUPS)}",
+    "joblist": f"Jobs → {key_of(JOBS)}",
+    "apis": "Requests by API",
+    "processes": "Processes",
+}
+_LEADS_TO: Final = {"topics": TOPIC, "groups": GROUP, "joblist": JOB}
+
+
 class OverviewView(View):
     """The first thing that is seen."""
 
@@ -79,16 +112,35 @@ class OverviewView(View):
     OverviewView #attention { max-height: 6; padding: 0 1; }
     OverviewView #charts { height: 5; margin-top: 1; }
     OverviewView.tall #charts { height: 12; }
-    OverviewView #disks { padding: 0 1; margin-top: 1; max-height: 5; }
+    OverviewView #about { height: auto; margin-top: 1; }
+    OverviewView #disks { padding: 0 1; max-height: 5; }
     OverviewView #jobs { padding: 0 1; max-height: 2; }
     OverviewView #clients { padding: 0 1; max-height: 3; }
     OverviewView.foreign #clients { display: none; }
+    OverviewView #busiest { display: none; height: 1fr; }
     OverviewView #tables { height: 1fr; margin-top: 1; }
     OverviewView #apis { width: 5fr; margin: 0 1; }
     OverviewView #processes { width: 4fr; margin-right: 1; }
     OverviewView #brokers { display: none; margin: 1; }
     OverviewView.foreign #charts, OverviewView.foreign #tables { display: none; }
     OverviewView.foreign #brokers { display: block; }
+
+    OverviewView .framed {
+        border: round $foreground 30%; border-title-color: $text-primary;
+        border-title-style: bold; border-subtitle-color: $text-muted;
+    }
+    OverviewView Rows.framed { padding: 0 1; }
+    OverviewView Rows.framed:focus { border: round $border; }
+    OverviewView.roomy #attention { max-height: 8; }
+    OverviewView.roomy #charts { height: 2fr; min-height: 8; max-height: 14; margin: 0; }
+    OverviewView.roomy #about { layout: horizontal; height: 5; margin: 0; }
+    OverviewView.roomy #about Words { height: 5; max-height: 5; width: 1fr; }
+    OverviewView.roomy #busiest { display: block; height: 2fr; }
+    OverviewView.roomy #topics { width: 5fr; }
+    OverviewView.roomy #groups, OverviewView.roomy #joblist { width: 4fr; }
+    OverviewView.roomy #tables { height: 2fr; margin: 0; }
+    OverviewView.roomy #apis, OverviewView.roomy #processes { margin: 0; }
+    OverviewView.roomy.foreign #busiest { display: none; }
     """
 
     def __init__(self, place: Place, world: World) -> None:
@@ -99,19 +151,48 @@ class OverviewView(View):
         yield Words(name="attention")
         with Horizontal(id="charts"):
             yield Chart("Written", is_bytes=True, name="in")
-            yield Chart("Read", is_bytes=True, name="out")
-            yield Chart("Requests", is_bytes=False, name="requests")
-        yield Words(name="disks")
-        yield Words(name="clients")
-        yield Words(name="jobs")
+            yield Chart("Read", is_bytes=True, name="out", ink="green")
+            yield Chart("Requests", is_bytes=False, name="requests", ink="blue")
+        with Container(id="about"):
+            yield Words(name="disks")
+            yield Words(name="clients")
+            yield Words(name="jobs")
+        with Horizontal(id="busiest"):
+            yield Rows(TOPICS_COLUMNS, name="topics")
+            yield Rows(GROUPS_COLUMNS, name="groups")
+            yield Rows(JOBS_COLUMNS, name="joblist")
         with Horizontal(id="tables"):
             yield Rows(_APIS, name="apis", opens=False)
             yield Rows(_PROCESSES, name="processes", opens=False)
         yield Rows(_BROKERS, name="brokers", opens=False)
 
+    def on_mount(self) -> None:
+        """The frames' titles, which are seen when there is room for frames."""
+        super().on_mount()
+        for name, title in _FRAMES.items():
+            self.query_one(f"#{name}").border_title = title
+        for name in _LEADS_TO:
+            self.query_one(f"#{name}").display = False
+
     def on_resize(self) -> None:
-        """Higher charts where there is room."""
+        """Higher charts where there is room; frames, and more tables, where there is much."""
         self.set_class(self.size.height >= 32, "tall")
+        roomy = self.size.height >= 32 and self.size.width >= 110
+        if roomy != self.has_class("roomy"):
+            self.set_class(roomy, "roomy")
+            for part in (*self.query(Chart), *(self.query_one(f"#{name}") for name in _FRAMES)):
+                part.set_class(roomy, "framed")
+            tables = [self.query_one(f"#{name}", Rows) for name in _LEADS_TO]
+            for table in tables:
+                table.display = roomy
+            if roomy and self.display and isinstance(self.app.focused, Rows):
+                tables[0].focus()
+            self.call_after_refresh(self.paint)
+
+    def on_rows_opened(self, event: Rows.Opened) -> None:
+        """Into the topic, group or job."""
+        event.stop()
+        self.post_message(self.Go(Place(_LEADS_TO[str(event.rows.id)], event.key)))
 
     def paint(self) -> None:
         facts = None if self.world.is_foreign else self.world.facts.shown.value
@@ -122,6 +203,13 @@ class OverviewView(View):
         self._disks()
         self._clients(facts)
         self._jobs()
+        if self.has_class("roomy"):
+            risks = self.world.risks.shown.value or ()
+            show_topics(self.query_one("#topics", Rows), facts)
+            show_groups(
+                self.query_one("#groups", Rows), facts, frozenset(one.group for one in risks)
+            )
+            show_jobs(self.query_one("#joblist", Rows), self.world.jobs.shown.value)
         self._apis(facts)
         self._processes(facts)
 
@@ -205,7 +293,8 @@ class OverviewView(View):
             parts.append([(_NOT_OF_OTHERS, "dim")])
         forecasts = past.forecasts if past is not None else {}
         for number, one in enumerate(self.world.folders.shown.value or []):
-            parts.append(_disk(one, forecasts.get(number), self.world.is_foreign))
+            told = _disk(one, forecasts.get(number), self.world.is_foreign)
+            parts.append(told[1:] if words.has_class("framed") and told[0] == _DISK else told)
         words.say(*_lines(parts))
 
     def _clients(self, facts: Facts | None) -> None:
@@ -214,16 +303,16 @@ class OverviewView(View):
             words.say("")
             return
         every = facts.clients
-        parts: list[Part] = [
-            ("Clients ", "bold"), some(len(every) + facts.clients_left_out, "connection"),
-        ]  # fmt: skip
+        framed = words.has_class("framed")
+        parts: list[Part] = [] if framed else [("Clients ", "bold")]
+        parts.append(some(len(every) + facts.clients_left_out, "connection"))
         count = Counter(software(one) for one in every)
         fast: Counter[str] = Counter()
         for one in every:
             fast[software(one)] += round(one.in_s + one.out_s)
         for name, number in count.most_common(_KINDS_MOST):
             parts.append(f"  {name} ×{number} {in_bytes(fast[name])}/s")
-        if count:
+        if count and not framed:
             parts.append((f"  → {key_of(CLIENTS)}", "dim"))
         waiting = sorted(
             (one for one in every if one.throttled_by), key=lambda one: -one.throttled_ms
@@ -231,13 +320,14 @@ class OverviewView(View):
         if waiting:
             first = waiting[0]
             who = first.client_id[:_NAME_MOST]
-            parts.append((f"\n! {len(waiting)} throttled: {who} {throttled(first)}", "yellow"))
+            told = (f"! {len(waiting)} throttled: {who} {throttled(first)}", "yellow")
+            parts = [told, "\n", *parts] if framed else [*parts, "\n", told]
         words.say(*parts)
 
     def _jobs(self) -> None:
         seen = self.world.jobs.shown.value
         words = self.query_one("#jobs", Words)
-        words.display = bool(seen and seen.jobs)
+        words.display = bool(seen and seen.jobs) and not self.has_class("roomy")
         if seen is not None and seen.jobs:
             words.say(("Jobs ", "bold"), *jobs_view.told(seen, len(seen.jobs)))
 
@@ -291,7 +381,7 @@ def _disk(one: LogFolder, forecast: Forecast | None, is_foreign: bool) -> list[P
     leads = "" if is_foreign else f", {full(forecast)}"
     soon = forecast is not None and forecast.full_s is not None and forecast.full_s < SOON_S
     return [
-        ("Disk ", "bold"), (meter(used, _METER), style), free, (leads, "yellow" if soon else ""),
+        _DISK, (meter(used, _METER), style), free, (leads, "yellow" if soon else ""),
         (f"  {one.path}", "dim"),
     ]  # fmt: skip
 

@@ -249,8 +249,11 @@ class Rows(ScrollView, can_focus=True):
 
     def on_click(self, event: events.Click) -> None:
         """A click goes to a row, one on the row where the cursor is goes into it."""
-        row = event.y - 1 + self.scroll_offset.y
-        if event.y < 1 or row >= len(self._keys):
+        at = event.get_content_offset(self)
+        if at is None or at.y < 1:
+            return
+        row = at.y - 1 + self.scroll_offset.y
+        if row >= len(self._keys):
             return
         if row == self._cursor and self._opens:
             self._told(self.Opened)

@@ -4,6 +4,7 @@ where they come from.
 
 import time
 from collections.abc import Sequence
+from math import ceil, floor, log10
 from typing import Final
 
 _EIGHTHS: Final = " ▁▂▃▄▅▆▇█"
@@ -83,10 +84,12 @@ def spark(values: Sequence[float], width: int) -> str:
     return bars(values, width, 1)[0]
 
 
-def bars(values: Sequence[float], width: int, height: int) -> list[str]:
-    """The same, `height` lines high, the topmost first."""
+def bars(values: Sequence[float], width: int, height: int, top: float | None = None) -> list[str]:
+    """The same, `height` lines high, the topmost first. top: the value of a full column, where it
+    is not the greatest one.
+    """
     shown = list(values[-width:]) if width > 0 else []
-    top = max(shown, default=0.0)
+    top = max(shown, default=0.0) if top is None else top
     eighths = [_eighths(one, top, height) for one in shown]
     return [
         "".join(_EIGHTHS[min(8, max(0, one - 8 * line))] for one in eighths).rjust(width)
@@ -113,6 +116,23 @@ def buckets(
         if not there[n] and there[n - 1] and there[n + 1]:  # samples are longer than a part
             means[n] = means[n + 1]
     return means
+
+
+def round_above(value: float) -> float:
+    """The least of 1, 2, 4, 5, 6, 8 and 10 times a power of ten that is not below a value: the top
+    of an axis, whose half is as short to write. 0.0 for what is not above 0.
+    """
+    if value <= 0:
+        return 0.0
+    power = 10.0 ** floor(log10(value))
+    return next((n * power for n in (1, 2, 4, 5, 6, 8) if n * power >= value), 10 * power)
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The least value that `share` (0 to 1) of the values do not exceed; 0.0 without values."""
+    if not values:
+        return 0.0
+    return sorted(values)[max(0, ceil(share * len(values)) - 1)]
 
 
 def _eighths(value: float, top: float, height: int) -> int:

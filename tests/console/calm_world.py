@@ -131,6 +131,7 @@ def facts():
         of_topics={"orders": wave, "payments": wave[4:]}, replaced_s={}, clients=clients,
         clients_left_out=0, readers={"orders": (2, 1200), "payments": (1, 0)},
         held=("orders", "payments", "returns"), pushing=pushing(),
+        lags={("reports", "orders"): 1200, ("audit", "payments"): 0, ("billing", "orders"): 93},
     )  # fmt: skip
 
 

@@ -36,6 +36,7 @@ class Seat:
         self.app = app
         self.press = pilot.press
         self.click = pilot.click
+        self.resize = pilot.resize_terminal
         self._pilot = pilot
 
     def lines(self):

@@ -4,9 +4,11 @@ import shlex
 import subprocess
 import threading
 from types import SimpleNamespace
+from unittest import mock
 
 import pytest
 from textual.binding import Binding
+from textual.geometry import Size
 from textual.widget import Widget
 
 from console.model.attention import BAD, WARN, attention
@@ -16,6 +18,7 @@ from console.model.failure import Failure
 from console.model.local import Facts
 from console.model.stats import ApiRate, ProcessRate, TopicRate
 from console.screens import actions, clients, lines, places, rows, topics
+from console.screens.chart import Chart
 from console.screens.group import _spans
 from console.screens.help import told
 from console.screens.journal import MOST, Journal
@@ -408,3 +411,43 @@ def test_names_are_not_cut_to_a_few_letters_for_figures(columns):
         shown = [columns[n] for n in rows.fitting(columns, width)]
         assert not shown[0].width and shown[-1] is columns[-1], "names, and what is wrong"
         assert width - sum(one.width + 2 for one in shown[1:]) >= 12, width
+
+
+@pytest.mark.parametrize(
+    ("value", "top"),
+    [(0, 0), (-3, 0), (1, 1), (1.01, 2), (2.1, 4), (7e6, 8e6), (9, 10), (0.3, 0.4)],
+)
+def test_the_top_of_an_axis_is_round_and_not_below(value, top):
+    assert figures.round_above(value) == pytest.approx(top)
+
+
+def test_a_percentile_is_one_of_the_values():
+    assert figures.percentile([], 0.95) == 0.0
+    assert figures.percentile([3, 1, 2], 0.5) == 2
+    assert figures.percentile(range(1, 101), 0.95) == 95
+    assert figures.percentile([7], 0.0) == figures.percentile([7], 1.0) == 7
+
+
+def framed(values, size):
+    drawn = Chart("Written", is_bytes=True, name="in")
+    drawn.add_class("framed")
+    with mock.patch.object(Chart, "size", Size(*size)):
+        drawn.show(values)
+        return drawn.render().plain.split("\n"), str(drawn.border_subtitle)
+
+
+def test_a_spike_is_cut_off_and_told():
+    values = [1e6] * 60 + [90e6] + [1e6] * 59
+    lines, told = framed(values, (80, 9))
+    assert told == "now 1.00 MB/s  p95 1.00 MB/s  peak 90.0 MB/s"
+    assert lines[0].startswith("2.00 MB/s ┤") and lines[0].count("▲") == 1
+    assert lines[4].startswith("1.00 MB/s ┤") and lines[4].count("█") > 60, "the rest is seen"
+    assert lines[-1].endswith(" now") and all(len(line) <= 80 for line in lines)
+
+
+def test_a_chart_of_nothing_has_a_frame():
+    lines, told = framed([], (40, 9))
+    assert told == "nothing known yet" and lines[-1].strip().startswith("0 └")
+    assert framed([0.0] * 50, (40, 9))[1] == "now 0 B/s  p95 0 B/s  peak 0 B/s"
+    for size in ((40, 1), (3, 9), (1, 1), (0, 0)):
+        framed([5.0] * 50, size)

@@ -9,7 +9,7 @@ from console.model.failure import Failure
 from console.screens.actions import ACTIONS, APP, KINDS, ROWS
 from console.screens.app import ConsoleApp
 from console.screens.log import LogView
-from console.screens.places import LISTS, LOG, Place
+from console.screens.places import HOME, LISTS, LOG, Place
 from console.screens.rows import Rows
 from console.screens.views import VIEWS
 from tests.console.seat import LARGE, SMALL, reading, sit, tab
@@ -212,7 +212,7 @@ def test_help_shows_the_keys_that_work_where_it_is_asked(filled):
         await seat.press("?")
         await seat.sees("Only settings with a value")
 
-    sit(filled.bootstrap, act, size=LARGE)
+    sit(filled.bootstrap, act, size=(100, 50))
 
 
 def test_paused_nothing_is_asked_but_what_is_wanted(filled):
@@ -310,3 +310,34 @@ def test_every_action_is_there_once_and_has_its_method():
     for scope in KINDS:
         keys = [key for one in ACTIONS if one.scope in (APP, ROWS, scope) for key in one.keys]
         assert len(keys) == len(set(keys)), "a key does one thing"
+
+
+def test_the_overview_of_a_large_window_leads_to_topics_and_groups(filled):
+    async def act(seat):
+        await seat.sees("Busiest topics", "Groups by lag", "Requests by API")
+        await seat.until(lambda: "screens.readers" in seat.text() and "400" in seat.text())
+        rows = seat.app.view.query_one("#topics")
+        await seat.until(lambda: rows.key == "screens.orders", "the largest topic first")
+        await seat.press("enter")
+        await seat.until(lambda: seat.app.here == Place("topic", "screens.orders"))
+        await seat.press("escape", "escape")
+        await seat.until(lambda: seat.app.here == HOME)
+        await seat.press("tab", "enter")
+        await seat.until(lambda: seat.app.here == Place("group", "screens.readers"))
+
+    sit(filled.bootstrap, act, size=LARGE)
+
+
+def test_the_overview_follows_the_size_of_its_window(filled):
+    async def act(seat):
+        await seat.sees("Nothing needs attention")
+        assert "Busiest topics" not in seat.text()
+        await seat.resize(*LARGE)
+        await seat.sees("Busiest topics")
+        await seat.until(lambda: seat.app.focused is seat.app.view.query_one("#topics"))
+        await seat.resize(*SMALL)
+        await seat.misses("Busiest topics")
+        await seat.press("enter")
+        assert seat.app.here == HOME, "what is not seen is not gone into"
+
+    sit(filled.bootstrap, act, size=SMALL)

@@ -59,7 +59,7 @@ def folder(tmp_path):
 @pytest.mark.parametrize("size", [SMALL, LARGE])
 def test_jobs_are_seen_with_what_is_wrong_with_them(alone, folder, size):
     async def act(seat):
-        await seat.sees("Jobs 3 jobs", "1 failed", "! job broken is failed: ValueError: no such")
+        await seat.sees("3 jobs", "1 failed", "! job broken is failed: ValueError: no such")
         await seat.press(tab("jobs"))
         await seat.sees("busy", "running", "120", "7.5", "4 s", "failed", "not begun")
         await seat.press("/")

@@ -35,7 +35,7 @@ PLACES = (
 IN_A_CLUSTER = (Place("nodes"), Place("overview"), Place("topic", "orders"), Place("groups"))
 LEAST = 2.4
 """Contrast of the faintest words, which are hints; 1 is invisible."""
-AGE = re.compile(r"[●○◌] +\S+ \S+ *$")
+AGE = re.compile(r" +[●○◌] +\S+ \S+ *$")
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def prepared(app):
 
 def looked(lines, address):
     """A screen without what differs from run to run: how old it is, and where the broker is."""
-    kept = [AGE.sub("● now", line) for line in lines[:1]] + lines[1:]
+    kept = [AGE.sub(" ● now", line) for line in lines[:1]] + lines[1:]
     return "\n".join(line.replace(address, "localhost:9092").rstrip() for line in kept) + "\n"
 
 
