@@ -47,7 +47,7 @@ class Agreement:
         while len(past) > 1 and now_ns - past[1][0] >= WINDOW_NS:
             past.popleft()
 
-    def tell(self, page: Page) -> None:
+    def write_page(self, page: Page) -> None:
         """All of it."""
         leader, epoch = self._table.leader
         count, took_ns = self._table.commits

@@ -32,7 +32,7 @@ class ListenerCertificates:
         self._running: threading.Thread | None = None
         self._ends_s: dict[str, float] = {}
 
-    def look(self, now_ns: int) -> None:
+    def begin_reading(self, now_ns: int) -> None:
         """Begin one where it is time. now_ns: monotonic."""
         if now_ns < self._due_ns or (self._running is not None and self._running.is_alive()):
             return
@@ -46,7 +46,7 @@ class ListenerCertificates:
         )
         self._running.start()
 
-    def tell(self, page: Page) -> None:
+    def write_page(self, page: Page) -> None:
         """Adds the certificates seen last; none for a listener without an answer."""
         for listener, ends_s in sorted(self._ends_s.items()):
             page.add("penstock_certificate_expiry_timestamp_seconds", round(ends_s), listener)

@@ -38,7 +38,7 @@ class Clients:
         self._listeners = tuple(listeners)
         self._named: dict[tuple[int, int], _Named] = {}
 
-    def tell(self, page: Page, now_ms: int) -> None:
+    def write_page(self, page: Page, now_ms: int) -> None:
         """now_ms: monotonic."""
         by_listener = Counter(dict.fromkeys(self._listeners, 0))
         by_software: Counter[tuple[str, str]] = Counter()
@@ -79,7 +79,7 @@ class GroupSeries:
         self._lags: tuple[list[tuple[str, str]], Columns] = ([], Columns(()))
         self._members: tuple[list[str], Columns] = ([], Columns(()))
 
-    def tell(self, page: Page) -> None:
+    def write_page(self, page: Page) -> None:
         """All of it."""
         self._tell_lags(page)
         groups = self._table.groups()
@@ -94,7 +94,7 @@ class GroupSeries:
             self._members = names, Columns((one,) for one in names)
         if names:
             counts = list(map(members.__getitem__, names))
-            self._members[1].tell(page, "penstock_group_members", counts)
+            self._members[1].write_columns(page, "penstock_group_members", counts)
         page.add("penstock_group_members_left_out", groups.left_out)
 
     def _tell_lags(self, page: Page) -> None:
@@ -108,11 +108,13 @@ class GroupSeries:
         if keys:
             told = [found[key] for key in keys]
             columns = self._lags[1]
-            columns.tell(page, "penstock_group_lag_records", [one.records for one in told])
-            columns.tell(page, "penstock_group_committed_offset", [one.committed for one in told])
+            columns.write_columns(page, "penstock_group_lag_records", [one.records for one in told])
+            columns.write_columns(
+                page, "penstock_group_committed_offset", [one.committed for one in told]
+            )
         else:
             name = "kafka_consumergroup_current_offset"
-            page.put(name, f"{name} 0\n")
+            page.add_lines(name, f"{name} 0\n")
         page.add("penstock_group_lags_left_out", left_out)
 
 

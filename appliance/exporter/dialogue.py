@@ -57,7 +57,7 @@ class Dialogue:
         """How long is left, at least 1."""
         return max(1, int(self._left_s() * 1000))
 
-    def ask(self, key: int, version: int, values: Mapping[str, Any]) -> Any:
+    def ask_server(self, key: int, version: int, values: Mapping[str, Any]) -> Any:
         """The answer to a request, decoded."""
         self._asked += 1
         tags = b"\0" if is_flexible(key, version) else b""

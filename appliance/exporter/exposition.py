@@ -65,9 +65,9 @@ class Page:
         """One sample of ours, and of those that repeat it."""
         for family in _TOLD[name]:
             times = value if family.scale == 1.0 else value * family.scale
-            self.put(family.name, f"{family.name}{series(family.labels, labels)} {times}\n")
+            self.add_lines(family.name, f"{family.name}{series(family.labels, labels)} {times}\n")
 
-    def put(self, name: str, text: str) -> None:
+    def add_lines(self, name: str, text: str) -> None:
         """Lines of a metric as they stand."""
         self._parts.setdefault(name, []).append(text)
 
@@ -100,7 +100,7 @@ class Columns:
     def __len__(self) -> int:
         return len(self._keys)
 
-    def tell(self, page: Page, name: str, values: Sequence[Value]) -> None:
+    def write_columns(self, page: Page, name: str, values: Sequence[Value]) -> None:
         """One value for each key, as it is: of the same type of sequence each time."""
         assert len(values) == len(self._keys), "a value for each series"
         forms = self._forms.get(name)
@@ -111,7 +111,7 @@ class Columns:
             told = tuple(values)
             before = self._before[name] = values, [form % told for _, form in forms]
         for (told_as, _), text in zip(forms, before[1], strict=True):
-            page.put(told_as, text)
+            page.add_lines(told_as, text)
 
     def _form(self, family: Family) -> str:
         assert family.scale == 1.0, "columns are told as they are"

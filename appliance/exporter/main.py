@@ -64,7 +64,7 @@ def run(post: Post, log: Log) -> int:
         if server is None:
             time.sleep(wait_s)
         else:
-            server.turn(wait_s, clock)
+            server.serve_once(wait_s, clock)
     return 0
 
 
@@ -91,10 +91,10 @@ class ExporterRounds:
         now_ns = self._clock()
         if now_ns >= self._due_ns:
             self._due_ns = now_ns + _LOOK_NS
-            self._run("look", lambda: self._exporter.look(now_ns))
+            self._run("look", lambda: self._exporter.sample_all(now_ns))
             if self._pusher is not None:
                 pusher = self._pusher
-                self._run("push", lambda: pusher.turn(now_ns))
+                self._run("push", lambda: pusher.push_due(now_ns))
             self._unprepared = True
         self._unprepared = self._unprepared and self._run("preparing", self._exporter.prepare)
         return 0 if self._unprepared else max(self._due_ns - self._clock(), 0) / _LOOK_NS

@@ -115,7 +115,7 @@ class Partitions:
             self._level(holders, self._read_counts(len(holders)), image, version)
         return True
 
-    def tell(self, page: Page, image: MetadataImage, version: int) -> None:
+    def write_page(self, page: Page, image: MetadataImage, version: int) -> None:
         """Everything of partitions and topics, as it is at this moment. version: another one when
         the image says something else of them."""
         holders = self._table.holders()
@@ -249,21 +249,25 @@ class Partitions:
             picked = {name: block.pick(column) for name, column in offsets}
             for name, values in picked.items():
                 told = values if layout.is_whole else block.sums(values)
-                block.partitions.tell(page, name, told)
+                block.partitions.write_columns(page, name, told)
             if layout.is_whole:
-                block.partitions.tell(page, "penstock_partition_leader", block.leaders)
+                block.partitions.write_columns(page, "penstock_partition_leader", block.leaders)
             for name, known in block.replicas.items():
-                block.partitions.tell(page, name, known)
+                block.partitions.write_columns(page, name, known)
             start, high, _, size = picked.values()
             held = [
                 max(seen - done, 0) for seen, done in zip(high, block.pick(stable), strict=True)
             ]
             topics = block.topics
-            topics.tell(page, "penstock_topic_partitions", block.sizes)
-            topics.tell(page, "penstock_topic_size_bytes", block.sums(size))
-            topics.tell(page, "penstock_topic_records", block.sums(list(map(sub, high, start))))
-            topics.tell(page, "penstock_topic_held_records", block.sums(held))
+            topics.write_columns(page, "penstock_topic_partitions", block.sizes)
+            topics.write_columns(page, "penstock_topic_size_bytes", block.sums(size))
+            topics.write_columns(
+                page, "penstock_topic_records", block.sums(list(map(sub, high, start)))
+            )
+            topics.write_columns(page, "penstock_topic_held_records", block.sums(held))
             for name, column in counts.items():
                 if name != _REPLICATED:
-                    topics.tell(page, f"penstock_topic_{name}", block.sums(block.pick(column)))
+                    topics.write_columns(
+                        page, f"penstock_topic_{name}", block.sums(block.pick(column))
+                    )
             block.written = True

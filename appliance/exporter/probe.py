@@ -115,13 +115,13 @@ def _refuse(what: str, code: int) -> None:
 def _partitions(node: Dialogue, node_id: int, cluster_id: str, ioprocs: int) -> list[int]:
     """Those of the topic that this node leads; it is made where there is none."""
     topic = topic_of(node_id)
-    answer = node.ask(*_METADATA, _about(topic))
+    answer = node.ask_server(*_METADATA, _about(topic))
     if answer.cluster_id != cluster_id:
         raise _Refused(f"a node of another cluster answers: {answer.cluster_id}", soon=False)
     found = answer.topics[0]
     if found.error_code == errors.UNKNOWN_TOPIC_OR_PARTITION:
         _make(node, topic, node_id, ioprocs)
-        found = node.ask(*_METADATA, _about(topic)).topics[0]
+        found = node.ask_server(*_METADATA, _about(topic)).topics[0]
     _refuse(f"topic {topic}", found.error_code)
     led = [one.partition_index for one in found.partitions if one.leader_id == node_id]
     if not led:
@@ -149,7 +149,7 @@ def _make(node: Dialogue, topic: str, node_id: int, ioprocs: int) -> None:
     }  # fmt: skip
     try:
         asked = {"topics": [wanted], "timeout": node.left_ms, "validate_only": False}
-        made = node.ask(*_CREATE, asked).topics[0]
+        made = node.ask_server(*_CREATE, asked).topics[0]
     except NoAnswer as why:
         raise NotProbed(f"topic {topic}, which it is probed with, is not made: {why}") from None
     if made.error_code not in (errors.NONE, errors.TOPIC_ALREADY_EXISTS):
@@ -165,7 +165,7 @@ def _written(node: Dialogue, partitions: list[int], node_id: int) -> dict[int, i
     topic = {"name": topic_of(node_id), "partition_data": data}
     asked = {"transactional_id": None, "acks": -1, "timeout": node.left_ms, "topic_data": [topic]}
     offsets = {}
-    for one in node.ask(*_PRODUCE, asked).responses[0].partition_responses:
+    for one in node.ask_server(*_PRODUCE, asked).responses[0].partition_responses:
         _refuse(f"a record is refused by {topic_of(node_id)}-{one.index}", one.error_code)
         offsets[one.index] = one.base_offset
     return offsets
@@ -183,7 +183,7 @@ def _read(node: Dialogue, offsets: Mapping[int, int], node_id: int) -> None:
             }
             for one, offset in left.items()
         ]  # fmt: skip
-        found = node.ask(
+        found = node.ask_server(
             *_FETCH,
             {
                 "replica_id": -1, "max_wait": min(500, node.left_ms), "min_bytes": 1,
@@ -203,7 +203,7 @@ def _joined(node: Dialogue, where: Address, node_id: int, until_s: float) -> Non
     """A group of one is joined, led, left and deleted, at whoever coordinates it: by that node's
     listener of the same name."""
     group = f"__penstock_probe_{node_id}_{os.urandom(6).hex()}"
-    found = node.ask(*_FIND, {"key": group, "key_type": 0})
+    found = node.ask_server(*_FIND, {"key": group, "key_type": 0})
     _refuse("no coordinator is found for a group", found.error_code)
     if found.node_id == node_id:
         _join(node, group)
@@ -218,14 +218,14 @@ def _join(coordinator: Dialogue, group: str) -> None:
         "group_id": group, "session_timeout": _SESSION_MS, "rebalance_timeout": _SESSION_MS,
         "member_id": "", "protocol_type": "consumer", "protocols": [protocol],
     }  # fmt: skip
-    joined = coordinator.ask(*_JOIN, member)
+    joined = coordinator.ask_server(*_JOIN, member)
     _refuse("a group is not joined", joined.error_code)
     me = {"group_id": group, "member_id": joined.member_id}
     nothing = {"member_id": joined.member_id, "assignment": b""}
-    synced = coordinator.ask(
+    synced = coordinator.ask_server(
         *_SYNC, {**me, "generation_id": joined.generation_id, "assignments": [nothing]}
     )
     _refuse("a group does not come together", synced.error_code)
-    _refuse("a group is not left", coordinator.ask(*_LEAVE, me).error_code)
-    gone = coordinator.ask(*_DELETE, {"groups_names": [group]}).results[0]
+    _refuse("a group is not left", coordinator.ask_server(*_LEAVE, me).error_code)
+    gone = coordinator.ask_server(*_DELETE, {"groups_names": [group]}).results[0]
     _refuse("a group is not deleted", gone.error_code)

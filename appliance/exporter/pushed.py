@@ -24,7 +24,7 @@ class PushedMetrics:
     def __init__(self, table: PushTable) -> None:
         self._clients = ClientMetrics(table)
 
-    def tell(self, page: Page, now_ms: int) -> None:
+    def write_page(self, page: Page, now_ms: int) -> None:
         """now_ms: monotonic."""
         clients = self._clients.look(now_ms)
         by_software = Counter((one.pushed.who.software, one.pushed.who.version) for one in clients)

@@ -39,7 +39,7 @@ class MetricsPusher:
         self._wrong = ""
         self._lost = 0
 
-    def turn(self, now_ns: int) -> None:
+    def push_due(self, now_ns: int) -> None:
         """Push when it is time and the last push has ended. now_ns: monotonic."""
         if now_ns < self._due_ns or self.busy:
             return

@@ -48,7 +48,7 @@ class RequestRates:
         while len(past) > 1 and now.at_ns - past[1].at_ns >= WINDOW_NS:
             past.popleft()
 
-    def tell(self, page: Page, now: Snapshot) -> None:
+    def write_page(self, page: Page, now: Snapshot) -> None:
         """Everything that was asked."""
         for key, api in sorted(now.apis.items()):
             name = api_name(key)
@@ -57,7 +57,7 @@ class RequestRates:
             page.add("penstock_request_sent_bytes_total", api.bytes_out, name)
             for code, count in sorted(api.errors.items()):
                 page.add("penstock_request_errors_total", count, name, error_name(code))
-            page.put("penstock_request_duration_seconds", self._histogram(key, name, api))
+            page.add_lines("penstock_request_duration_seconds", self._histogram(key, name, api))
         for name, key in (("produce", _PRODUCE), ("fetch", _FETCH)):
             errors = now.apis[key].errors if key in now.apis else {}
             page.add(f"penstock_{name}_errors_total", sum(errors.values()))

@@ -101,12 +101,12 @@ class Exporter:
         """Returns the ids of this node and its cluster."""
         return self._follower.identity
 
-    def look(self, now_ns: int) -> None:
+    def sample_all(self, now_ns: int) -> None:
         """Once a second. now_ns: monotonic."""
         self.watch.look(now_ns)
-        self._usage.look(self._pids(), now_ns)
+        self._usage.read_usage(self._pids(), now_ns)
         if self._tables.processes.cluster_ready:
-            self._certificates.look(now_ns)
+            self._certificates.begin_reading(now_ns)
         if now_ns >= self._anew_ns:
             self._anew_ns = now_ns + _ANEW_NS
             self._version += 1  # other topics may be the heaviest
@@ -149,15 +149,15 @@ class Exporter:
         image = self._follow()
         self._see_disks(page, now_ns)
         self._tell_appliance(page, image, now_ns)
-        self._partitions.tell(page, image, self._version)
+        self._partitions.write_page(page, image, self._version)
         page.add("penstock_partitions_stalled", self.watch.stalled(now_ns))
-        self._requests.tell(page, take(self._tables, now_ns, _no_cpu))
-        self._clients.tell(page, now_ns // 1_000_000)
+        self._requests.write_page(page, take(self._tables, now_ns, _no_cpu))
+        self._clients.write_page(page, now_ns // 1_000_000)
         tell_security(page, self._tables.security)
         tell_bounds(page, self._tables.bounds)
-        self._pushed.tell(page, now_ns // 1_000_000)
-        self._groups.tell(page)
-        self._certificates.tell(page)
+        self._pushed.write_page(page, now_ns // 1_000_000)
+        self._groups.write_page(page)
+        self._certificates.write_page(page)
         tell_quotas(page, self._tables.quotas, self._windows, now_ns // 1_000_000)
         self._tell_processes(page, now_ns)
         self._tell_usage(page)
@@ -249,7 +249,7 @@ class Exporter:
         page.add("penstock_start_time_seconds", self._post.started_ms / _MS)
         page.add("penstock_ready", int(not verdict.missing))
         page.add("penstock_warnings", len(verdict.warnings))
-        self._agreement.tell(page)
+        self._agreement.write_page(page)
         page.add("penstock_metadata_load_errors", self._follower.faults)
         fenced = sum(broker.fenced for broker in image.brokers.values())
         page.add("penstock_brokers", len(image.brokers) - fenced)

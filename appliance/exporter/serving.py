@@ -83,7 +83,7 @@ class HttpServer:
         self._now_ns = 0
         self._is_local = ip_address(listener.getsockname()[0]).is_loopback
 
-    def turn(self, wait_s: float, now_ns: Callable[[], int]) -> None:
+    def serve_once(self, wait_s: float, now_ns: Callable[[], int]) -> None:
         """Wait so long at most for something to do, and do it. now_ns: monotonic."""
         if any(one.waits for one in self._callers.values()):
             wait_s = min(wait_s, _AGAIN_S)

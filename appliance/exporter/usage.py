@@ -56,7 +56,7 @@ class ProcessUsage:
         self._places: dict[str, _Place] = {}
         self._rare_ns = 0
 
-    def look(self, pids: Iterable[tuple[str, int]], now_ns: int) -> None:
+    def read_usage(self, pids: Iterable[tuple[str, int]], now_ns: int) -> None:
         """Read it again. pids: (name, process id, 0 for none) of every place."""
         rare = now_ns >= self._rare_ns
         if rare:

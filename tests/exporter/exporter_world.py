@@ -90,7 +90,7 @@ class World:
                 self.tables.processes.row_word(peer, HEARTBEAT)[0] += 1
 
     def look(self):
-        self.exporter.look(self.now_ns)
+        self.exporter.sample_all(self.now_ns)
         return self.exporter.verdict(self.now_ns)
 
     def topic(self, name, partitions=1, replicas=(1,), isr=None, status=columns.ONLINE):

@@ -193,7 +193,7 @@ def test_a_look_at_certificates_that_raises_is_made_again(told):
     try:
         looking = ListenerCertificates(lambda: [Listener()], shows)
         for now_ns in (0, 3600 * SECOND):
-            looking.look(now_ns)
+            looking.begin_reading(now_ns)
             looking._running.join()
     finally:
         threading.excepthook = before

@@ -245,12 +245,12 @@ def shown(ends_s):
 
 def told(certificates):
     page = Page()
-    certificates.tell(page)
+    certificates.write_page(page)
     return page.text()
 
 
 def looked(certificates, now_ns):
-    certificates.look(now_ns)
+    certificates.begin_reading(now_ns)
     if certificates._running is not None:
         certificates._running.join()
 
@@ -294,9 +294,9 @@ def test_a_listener_that_hangs_keeps_nobody_waiting():
         return shown(5e9)
 
     certificates = ListenerCertificates(lambda: [Address("", 1, "SSL", "SSL")], shows)
-    certificates.look(SECOND)
+    certificates.begin_reading(SECOND)
     until(lambda: begun == [1], 60)
-    certificates.look(SECOND + EVERY_NS)
+    certificates.begin_reading(SECOND + EVERY_NS)
     assert begun == [1] and told(certificates) == ""
     goes_on.set()
     certificates._running.join()

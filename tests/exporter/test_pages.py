@@ -54,7 +54,7 @@ def test_columns_are_told_anew_when_they_change_and_only_then():
     told = Columns([("a", "0"), ("a", "1")])
     for values in ([1, 2], [1, 2], [1, 3]):
         page = Page()
-        told.tell(page, "penstock_partition_high_watermark", list(values))
+        told.write_columns(page, "penstock_partition_high_watermark", list(values))
         found = parse(page.text())
         for name in ("penstock_partition_high_watermark", "kafka_topic_partition_current_offset"):
             assert [value(found, name, topic="a", partition=n) for n in "01"] == values

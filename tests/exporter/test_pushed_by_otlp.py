@@ -138,7 +138,7 @@ def test_who_is_away_costs_one_line_and_is_told_of_when_it_is_back():
     log, said = Log(), iter(["refused", "refused", "refused", "", "", "refused"])
     one = MetricsPusher(Target(False, "otel", 1, "/", (), 1000), bytes, log, lambda *_: next(said))
     for n in range(6):
-        one.turn(n * SECOND)
+        one.push_due(n * SECOND)
         one._thread.join()
     assert [event for event, _ in log.lines] == [
         "otlp-not-taken",
@@ -158,12 +158,12 @@ def test_no_push_begins_before_its_time_nor_while_one_is_under_way():
         Target(False, "otel", 1, "/", (), 1000), lambda: bytes(next(pages)), Log(),
         lambda *_: "" if go_on.wait(30) else "never",
     )  # fmt: skip
-    one.turn(0)
-    one.turn(5 * SECOND)
+    one.push_due(0)
+    one.push_due(5 * SECOND)
     go_on.set()
     one._thread.join()
-    one.turn(5 * SECOND)
-    one.turn(5 * SECOND + SECOND // 2)
+    one.push_due(5 * SECOND)
+    one.push_due(5 * SECOND + SECOND // 2)
     one._thread.join()
     assert next(pages) == 2
 

@@ -70,7 +70,7 @@ class Turning:
 
     def run(self):
         while not self.is_over:
-            self.place.server.turn(0.02, lambda: self.place.now_ns)
+            self.place.server.serve_once(0.02, lambda: self.place.now_ns)
             self.turned.set()
 
     def later(self):

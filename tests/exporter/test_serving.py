@@ -61,7 +61,7 @@ class Place:
 
     def turn(self, times=3):
         for _ in range(times):
-            self.server.turn(0.0, lambda: self.now_ns)
+            self.server.serve_once(0.0, lambda: self.now_ns)
 
     def ask(self, request):
         sock = self.connect()

@@ -121,7 +121,7 @@ def metrics(observer: Observer, folders: list[str], config: BrokerConfig) -> str
         started_ms=observer.head.started_ms,
     )
     exporter = Exporter(post, OsDisk(), Log("bundle"))
-    exporter.look(clock.monotonic_ns())
+    exporter.sample_all(clock.monotonic_ns())
     return exporter.page(clock.monotonic_ns())
 
 
