@@ -374,7 +374,9 @@ def _fill(rig: Rig) -> None:
 
 def _reader(rig: Rig) -> Client:
     client = rig.world.client()
-    rig.serve(client, *fetch(rig.world.server.host.partitions.get(_only_row(rig), HIGH_WATERMARK)))
+    rig.serve(
+        client, *fetch(rig.world.server.host.partitions.read_column(_only_row(rig), HIGH_WATERMARK))
+    )
     return client
 
 

@@ -138,7 +138,7 @@ class ClientMetricsPushes:
                 *(who.get(f"client_software_{key}", "") for key in ("name", "version")),
             )
             interval_ms = known.subscription.interval_ms
-            self._rows.keep(instance, named, now_ms, interval_ms, codec, ending, payload)
+            self._rows.write_push(instance, named, now_ms, interval_ms, codec, ending, payload)
         return code
 
     def _refusal(

@@ -68,7 +68,7 @@ def _directory(context: AdminContext, number: int, found: dict[str, list[Values]
 
 def _offline(context: AdminContext, topic: TopicImage, index: int) -> bool:
     handle = context.handles[topic.topic_id, index]
-    return context.partitions.get(handle, STATUS) == OFFLINE
+    return context.partitions.read_column(handle, STATUS) == OFFLINE
 
 
 def _failed(path: str, name: str, row: Values) -> Values:

@@ -104,7 +104,7 @@ class GroupLagSampler:
         kept = found if len(found) <= ROWS else nlargest(ROWS, found)
         most = members if len(members) <= ROWS else nlargest(ROWS, members)
         groups = GroupTotals(states, most, len(members) - len(most))
-        self._table.write(self._region, kept, len(found) - len(kept), groups)
+        self._table.write_lags(self._region, kept, len(found) - len(kept), groups)
 
     def _sums(
         self, name: str, committed: Mapping[int, OffsetCommitValue]
@@ -119,7 +119,7 @@ class GroupLagSampler:
         for partition, value in committed.items():
             handle = rows.get((topic.topic_id, partition))
             if handle is not None:
-                first = max(value.offset, table.get(handle, LOG_START))
-                behind += max(table.get(handle, HIGH_WATERMARK) - first, 0)
+                first = max(value.offset, table.read_column(handle, LOG_START))
+                behind += max(table.read_column(handle, HIGH_WATERMARK) - first, 0)
                 offsets += value.offset
         return behind, offsets

@@ -91,10 +91,14 @@ class Rows:
         """The partition was opened: what a predecessor said of positions holds no more, what it
         counted goes on."""
         table, handle = self._table, partition.handle
-        partition.log.layout = table.get(handle, columns.LAYOUT) + 1
-        partition.bytes_in = max(partition.bytes_in, table.get(handle, columns.BYTES_IN))
-        partition.records_in = max(partition.records_in, table.get(handle, columns.RECORDS_IN))
-        partition.batches_in = max(partition.batches_in, table.get(handle, columns.BATCHES_IN))
+        partition.log.layout = table.read_column(handle, columns.LAYOUT) + 1
+        partition.bytes_in = max(partition.bytes_in, table.read_column(handle, columns.BYTES_IN))
+        partition.records_in = max(
+            partition.records_in, table.read_column(handle, columns.RECORDS_IN)
+        )
+        partition.batches_in = max(
+            partition.batches_in, table.read_column(handle, columns.BATCHES_IN)
+        )
 
     def replicated(self, partition: Partition, size: int) -> None:
         """Bytes that were taken from its leader."""
@@ -116,7 +120,7 @@ class Rows:
 
     def cleaning_is_late(self, partition: Partition, ms: int) -> None:
         """For how long records wait for compaction beyond max.compaction.lag.ms."""
-        if self._table.get(partition.handle, columns.CLEANING_LATE_MS) != ms:
+        if self._table.read_column(partition.handle, columns.CLEANING_LATE_MS) != ms:
             self._table.set(partition.handle, columns.CLEANING_LATE_MS, ms)
 
     def online(self, partition: Partition) -> None:
@@ -136,6 +140,6 @@ class Rows:
         """As a new version of the row: who reads at the end looks no further than that."""
         if self.watches.waits:
             self.watches.moved(handle, _ALL)
-        self._table.begin(handle)
+        self._table.begin_change(handle)
         self._table.set(handle, columns.STATUS, status)
-        self._table.end(handle)
+        self._table.end_change(handle)

@@ -103,7 +103,7 @@ class NetprocHost(Host):
         self._errors = seat.errors
         self.clients = shared.clients
         pushes = seat.pushes.rows[seat.index]
-        pushes.begin()
+        pushes.clear_rows()
         most = seat.config.int("telemetry.max.bytes")
         self.client_metrics = ClientMetricsPushes(pushes, most, os.urandom)
         self.listeners = shared.listeners
@@ -152,7 +152,7 @@ class NetprocHost(Host):
         cursors.remember(route.handle, answer.d, answer.g, answer.e, answer.i)
 
     def segment(self, route: Route, base_offset: int, layout: int) -> OpenSegment | None:
-        number = self.partitions.get(route.handle, DIRECTORY)
+        number = self.partitions.read_column(route.handle, DIRECTORY)
         try:
             return self._segments.get(route, base_offset, number, layout)
         except OSError as problem:

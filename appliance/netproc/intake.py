@@ -148,7 +148,7 @@ class Intake(RequestReceiver[Connection]):
         caller = Caller(connection.principal, name, connection.address, listener)
         connection.client_id = client_id
         rights = connection.rights = Rights(caller, self._authorizer)
-        self._clients.name(connection.row, connection.principal.name, name)
+        self._clients.write_names(connection.row, connection.principal.name, name)
         return rights
 
     def level(self, connection: Connection) -> bool:

@@ -79,7 +79,7 @@ class Server:
         memory = seat.arenas[seat.index]
         counts = seat.counters.answers[seat.index]
         clients = seat.clients.rows[seat.index]
-        clients.begin()
+        clients.clear_rows()
         committed = seat.processes.word(METADATA_OFFSET)
         self.shared: ConnectionsState[Connection] = ConnectionsState(
             loop, log, throttling.watch, memory, seat.config, counts, clients, committed, seat.names

@@ -37,7 +37,7 @@ class Slab:
         self.users -= 1
         assert self.users >= 0, "a slab was let go more often than held"
         if self.users == 0:
-            self._arena.free(self.position)
+            self._arena.free_slab(self.position)
 
 
 def allocate(arena: Arena, wanted: int, needed: int) -> Slab | None:

@@ -76,7 +76,7 @@ class Arena:
             self._resting.difference_update(taken)
         return unit * UNIT
 
-    def free(self, position: int) -> None:
+    def free_slab(self, position: int) -> None:
         """Give back what `allocate` answered; a position that is not allocated is a bug of the
         caller."""
         unit, rest = divmod(position, UNIT)

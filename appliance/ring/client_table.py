@@ -97,7 +97,7 @@ class ClientRows:
         self._memory = memory
         self._free: deque[int] = deque()
 
-    def begin(self) -> None:
+    def clear_rows(self) -> None:
         """A new netproc takes the place: nobody is connected to it."""
         words = self._words
         words[_LEFT_OUT] = 0
@@ -137,7 +137,7 @@ class ClientRows:
             self._words[_at(row) + USE] &= ~1
             self._free.append(row)
 
-    def name(self, row: int, principal: str, client_id: str) -> None:
+    def write_names(self, row: int, principal: str, client_id: str) -> None:
         """Writes the principal and client id of a connection."""
         if row != NO_ROW:
             at = _at(row) + VERSION

@@ -55,7 +55,7 @@ class EventWriter:
         self._bytes = memory[_WORDS * 8 : _WORDS * 8 + RING]
         self._number = 0
 
-    def write(self, at_ms: int, priority: int, event: str, fields: Mapping[str, str]) -> None:
+    def write_event(self, at_ms: int, priority: int, event: str, fields: Mapping[str, str]) -> None:
         """Add an event. Values that are no UTF-8 are written with escapes."""
         if not self._number:
             self._number = self._last_number()
@@ -109,7 +109,7 @@ class EventReader:
         self.position = position
         self.number = number
 
-    def look(self) -> tuple[list[NotedEvent], int]:
+    def read_events(self) -> tuple[list[NotedEvent], int]:
         """(events since the last look, at first all that are there; how many were missed in between
         because they were overwritten)."""
         found = _entries(self._words, self._bytes, self.position)

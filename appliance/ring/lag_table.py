@@ -91,7 +91,7 @@ class LagTable:
         """Size of the table's memory in bytes."""
         return ioprocs * (_GROUPS_AT + ROWS * _GROUP_ROW) * 8
 
-    def write(
+    def write_lags(
         self, region: int, lags: Sequence[Lag], left_out: int, groups: GroupTotals = NO_GROUPS
     ) -> None:
         """Its ioproc: this is all there is, ROWS of each at most."""

@@ -252,7 +252,7 @@ class PartitionTable:
     def idle_rows(self) -> list[tuple[int, int]]:
         """Rows that no partition has any more, after the offset at which they were retired."""
         return sorted(
-            (self.get(row, RETIRED_AT), row)
+            (self.read_column(row, RETIRED_AT), row)
             for row in range(self.row_count)
             if not self._identity[_word(row, _IN_USE)] & 1
         )
@@ -276,7 +276,7 @@ class PartitionTable:
 
     # State: the home ioproc writes ----------------------------------------------------------------
 
-    def get(self, handle: int, column: int) -> int:
+    def read_column(self, handle: int, column: int) -> int:
         """One column of one row."""
         return self.state[(handle & ROW_MASK) * COLUMNS + column]
 
@@ -315,14 +315,14 @@ class PartitionTable:
         fetches = sum(part[at + FETCHES] for part in self.served)
         return fetches, sum(part[at + BYTES_OUT] for part in self.served)
 
-    def begin(self, handle: int) -> None:
+    def begin_change(self, handle: int) -> None:
         """Columns that belong together are about to change. A predecessor may have died in
         between."""
         at = (handle & ROW_MASK) * COLUMNS + VERSION
         version = self.state[at]
         self.state[at] = version + 1 + (version & 1)
 
-    def end(self, handle: int) -> None:
+    def end_change(self, handle: int) -> None:
         """They belong together again."""
         at = (handle & ROW_MASK) * COLUMNS + VERSION
         assert self.state[at] & 1, "end without begin"

@@ -84,13 +84,13 @@ class PushRows:
         self._memory = memory
         self._rows: dict[bytes, int] = {}
 
-    def begin(self) -> None:
+    def clear_rows(self) -> None:
         """A new netproc takes the place: it knows of nobody."""
         self._rows.clear()
         self._words[_COUNT] = 0
         self._words[_PUSHED_OUT] = 0
 
-    def keep(
+    def write_push(
         self,
         instance: bytes,
         who: PushingClient,

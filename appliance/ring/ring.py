@@ -218,7 +218,7 @@ class RingWriter:
         return True
 
     @property
-    def free(self) -> int:
+    def free_slots(self) -> int:
         """Slots that can be pushed now."""
         self._free_slots()
         return self._limit - self.head

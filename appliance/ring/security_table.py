@@ -186,7 +186,7 @@ class Unread:
         entries: list[tuple[str, NotedEvent]] = []
         counts: list[tuple[str, tuple[int, int]]] = []
         for name, region in self._regions.items():
-            found, missed = self._readers[name].look()
+            found, missed = self._readers[name].read_events()
             entries += [(name, one) for one in found]
             self._taken[name] = told = region.left_out()
             counts += [(name, one) for one in told]

@@ -33,7 +33,7 @@ class SettingsArea:
         """How often something was put here."""
         return self._table.settings
 
-    def put(self, encoded: bytes) -> None:
+    def write_settings(self, encoded: bytes) -> None:
         """The supervisor: this counts from now on."""
         assert len(encoded) <= MOST, "who encodes sees to it"
         at = self._place(self.number + 1)
@@ -41,7 +41,7 @@ class SettingsArea:
         self._memory[at + _HEAD : at + _HEAD + len(encoded)] = encoded
         self._table.settings_changed()
 
-    def get(self) -> tuple[int, bytes]:
+    def read_settings(self) -> tuple[int, bytes]:
         """(number, what was put there), the newest; empty while nothing was."""
         for _ in range(_TRIES):
             number = self.number

@@ -66,7 +66,7 @@ class Trail:
             return
         seen.add(cause)
         cut = {key: value[:LONGEST] for key, value in fields.items() if value}
-        self._writer.write(self._wall_ms(), _PRIORITY, EVENTS[kind], cut)
+        self._writer.write_event(self._wall_ms(), _PRIORITY, EVENTS[kind], cut)
 
     def note_login(
         self,

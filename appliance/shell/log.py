@@ -102,7 +102,7 @@ class Log:
         self._levels = levels
         assert self._ring is None, "a process has one"
         for one in self._early:
-            ring.write(*one)
+            ring.write_event(*one)
         self._early.clear()
         self._ring = ring
 
@@ -154,7 +154,7 @@ class Log:
         with self._lock:
             self._count(fields, now_ms)
             if self._ring is not None:
-                self._ring.write(now_ms, priority, event, told)
+                self._ring.write_event(now_ms, priority, event, told)
             elif len(self._early) < _EARLY:
                 self._early.append((now_ms, priority, event, told))
         return told

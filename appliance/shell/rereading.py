@@ -33,7 +33,7 @@ class Rereading:
         """Take what is new."""
         if self._area.number == self._seen:
             return
-        self._seen, encoded = self._area.get()
+        self._seen, encoded = self._area.read_settings()
         entries = decode(encoded)
         self._config.renew(entries)
         changes: list[Change] = [ConfigChanged(BROKER, "", key) for key in entries]

@@ -87,7 +87,7 @@ class Reloading:
             given.renew(found)
         take()
         self._changes = changes
-        self._area.put(encoded)
+        self._area.write_settings(encoded)
         self._epoch = self._fleet.tell_all()
 
     def turn(self) -> None:

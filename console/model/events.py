@@ -186,7 +186,7 @@ class Feed:
     def _new(self) -> tuple[list[Event], int]:
         found, missed = [], 0
         for process, reader in self._readers.items():
-            noted, more = reader.look()
+            noted, more = reader.read_events()
             missed += more
             found += [_event(self._observer.head.started_ms, process, one) for one in noted]
         return found, missed

@@ -274,7 +274,9 @@ class Nodes:
             for row in table.live_rows():
                 if (row.topic_id, row.partition) == (topic_id, index):
                     columns = (partition_table.HIGH_WATERMARK, partition_table.LOG_END)
-                    found[number] = tuple(table.get(row.handle, column) for column in columns)
+                    found[number] = tuple(
+                        table.read_column(row.handle, column) for column in columns
+                    )
         return found
 
     def topic_id(self, topic):

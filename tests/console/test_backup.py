@@ -249,7 +249,7 @@ def test_what_others_lead_is_read_when_it_was_heard_of(monkeypatch, decides, tor
     marks, clock = {0: 10, 1: 20, 2: 30}, [0.0]
 
     class Table:
-        def get(self, handle, column):
+        def read_column(self, handle, column):
             return marks[handle]
 
     def sleep(seconds):

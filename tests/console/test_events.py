@@ -74,7 +74,7 @@ class Memory:
         self.writers = {name: self.events.writer(name) for name in self.events.names}
 
     def say(self, process, at_ms, event, **fields):
-        self.writers[process].write(at_ms, 6, event, fields)
+        self.writers[process].write_event(at_ms, 6, event, fields)
 
 
 def names(found):

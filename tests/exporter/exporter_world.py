@@ -122,8 +122,8 @@ class World:
             self.tables.partitions.set(handle, getattr(columns, name), value)
 
     def group(self, *lags):
-        self.tables.lags.write(0, [Lag(*one) for one in lags], 0, self.groups[0])
-        self.tables.lags.write(1, [], 0, self.groups[1])
+        self.tables.lags.write_lags(0, [Lag(*one) for one in lags], 0, self.groups[0])
+        self.tables.lags.write_lags(1, [], 0, self.groups[1])
 
     def coordinate(self, ioproc, states, members=(), left_out=0):
         """What an I/O process says of its groups. members: (how many, group)."""

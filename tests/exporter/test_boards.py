@@ -83,11 +83,11 @@ def told(tmp_path_factory):
     region.count_login(0, "SASL", "PLAIN", 0)
     region.count_denial(3, 2)
     rows = world.tables.clients.rows[0]
-    rows.begin()
+    rows.clear_rows()
     rows.claim("::1", "PLAINTEXT", 0)
     who = PushingClient("ANONYMOUS", "loader", "::1", "a-client", "1")
     pushes = world.tables.pushes.rows[0]
-    pushes.keep(bytes(16), who, world.now_ns // 1_000_000, 300_000, NONE, False, PUSHED)
+    pushes.write_push(bytes(16), who, world.now_ns // 1_000_000, 300_000, NONE, False, PUSHED)
     for kind in range(3):
         world.tables.quotas.claim(0, Meter(kind, "", "loader"))
     world.look()

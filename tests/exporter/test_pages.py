@@ -73,7 +73,7 @@ def test_clients_metrics_are_told_again_and_only_so_many(world, monkeypatch):
     for n, payload in enumerate((whole.SerializeToString(), whole.SerializeToString(), b"\xff")):
         who = PushingClient("alice", f"c{n}", "127.0.0.1", "a-client", "1.2")
         rows = world.tables.pushes.rows[n % 2]
-        rows.keep(bytes([n]) * 16, who, world.now_ns // 1_000_000, 9000, NONE, False, payload)
+        rows.write_push(bytes([n]) * 16, who, world.now_ns // 1_000_000, 9000, NONE, False, payload)
     found = world.scrape()
     name, client = "penstock_client_metric", {"client_id": "c0", "instance": "A" * 22}
     assert value(found, name, metric="a.b", attributes="node.id=1", **client) == 1.5
@@ -478,7 +478,7 @@ def test_errors_have_kafkas_names(world):
 
 def test_connections_are_counted_by_listener_and_software_as_it_becomes_known(world):
     rows = world.tables.clients.rows[1]
-    rows.begin()
+    rows.clear_rows()
     first = rows.claim("::1", "PLAINTEXT", 0)
     rows.claim("::1", "PLAINTEXT", 0)
     found = world.scrape()

@@ -60,10 +60,10 @@ class Rows(PartitionTable):
     def publish(self, handle, row):
         """A new version, if these columns are others."""
         if super().read_row(handle)[1:] != row[1:]:
-            self.begin(handle)
+            self.begin_change(handle)
             for column, value in enumerate(row[1:], 1):
                 self.set(handle, column, value)
-            self.end(handle)
+            self.end_change(handle)
 
 
 class FakeHost(Host):

@@ -45,13 +45,13 @@ class World:
 
     def append(self, handle, size, records=1):
         table = self.tables.partitions
-        table.begin(handle)
+        table.begin_change(handle)
         for column, more in (
             (columns.BYTES_IN, size), (columns.RECORDS_IN, records), (columns.BATCHES_IN, 1),
             (columns.SIZE_BYTES, size),
         ):  # fmt: skip
-            table.set(handle, column, table.get(handle, column) + more)
-        table.end(handle)
+            table.set(handle, column, table.read_column(handle, column) + more)
+        table.end_change(handle)
 
     def serve(self, netproc, handle, size):
         row = (handle & columns.ROW_MASK) * columns.SERVED_COLUMNS
@@ -170,7 +170,7 @@ def test_connections_of_one_client_count_together_and_each_count_once():
     rows = [world.tables.clients.rows[n] for n in (0, 1)]
     a, b = rows[0].claim("127.0.0.1", "L", 5), rows[1].claim("127.0.0.1", "L", 6)
     for part, row in ((rows[0], a), (rows[1], b)):
-        part.name(row, "alice", "loader")
+        part.write_names(row, "alice", "loader")
     rows[0].count(a, 3, 900, 90, 800, 0, 0, 0)
     (step,) = world.look()
     alice = ClientIdentity("alice", "loader", "local")
@@ -193,7 +193,7 @@ def test_what_a_connection_did_just_before_it_hung_up_is_told():
     rows = table.rows[0]
     for n in range(3):
         row = rows.claim("10.0.0.9", "L", n)
-        rows.name(row, "bob", f"c{n}")
+        rows.write_names(row, "bob", f"c{n}")
         rows.count(row, 1, 10, 10, 7 + n, 0, 0, 0)
         rows.release(row)
     (step,) = world.look()
@@ -208,10 +208,10 @@ def test_a_connection_that_says_another_name_counts_for_that_from_then_on():
     world = World()
     rows = world.tables.clients.rows[0]
     row = rows.claim("8.8.8.8", "L", 0)
-    rows.name(row, "ANONYMOUS", "first")
+    rows.write_names(row, "ANONYMOUS", "first")
     rows.count(row, 1, 1, 1, 1, 0, 0, 0)
     world.look()
-    rows.name(row, "ANONYMOUS", "second")
+    rows.write_names(row, "ANONYMOUS", "second")
     rows.count(row, 2, 2, 2, 3, 0, 0, 0)
     (step,) = world.look()
     assert step.clients == {
@@ -236,7 +236,7 @@ def test_connections_that_come_and_go_while_they_are_looked_at():
     table = world.tables.clients
     rows = table.rows[0]
     gone = rows.claim("8.8.8.8", "L", 0)
-    rows.name(gone, "ANONYMOUS", "long")
+    rows.write_names(gone, "ANONYMOUS", "long")
     rows.count(gone, 100, 1, 1, 5000, 0, 0, 0)
     world.look()
 
@@ -248,7 +248,7 @@ def test_connections_that_come_and_go_while_they_are_looked_at():
             pass
         rows.release(gone)
         row = rows.claim("8.8.8.8", "L", 0)
-        rows.name(row, "ANONYMOUS", "short")
+        rows.write_names(row, "ANONYMOUS", "short")
         rows.count(row, 2, 1, 1, 7, 0, 0, 0)
         assert row == gone
 
@@ -273,7 +273,7 @@ def test_rows_of_connections_are_given_again_and_those_without_one_are_counted()
     assert given == list(range(ROWS))
     assert rows.claim("1.2.3.4", "L", 9) == NO_ROW and table.left_out == 1
     for say in (
-        lambda: rows.name(NO_ROW, "a", "b"), lambda: rows.software(NO_ROW, "a", "b"),
+        lambda: rows.write_names(NO_ROW, "a", "b"), lambda: rows.software(NO_ROW, "a", "b"),
         lambda: rows.count(NO_ROW, 1, 1, 1, 1, 1, 1, 0), lambda: rows.pause(NO_ROW, 1, 1, 1),
     ):  # fmt: skip
         say()
@@ -286,7 +286,7 @@ def test_rows_of_connections_are_given_again_and_those_without_one_are_counted()
     one = table.read(0, 7)
     assert (one.address, one.listener, one.since_ms, one.requests) == ("5.6.7.8", "M", 11, 0)
     successor = table.rows[0]
-    successor.begin()
+    successor.clear_rows()
     assert list(table.connected()) == []
     assert successor.claim("9.9.9.9", "L", 1) == 0, "a new netproc has all of them again"
 
@@ -295,13 +295,13 @@ def test_names_of_a_connection_are_cut_and_kept_apart():
     table = ClientTable(memoryview(bytearray(ClientTable.bytes_needed(2))), 2)
     rows = table.rows[1]
     row = rows.claim("a" * 99, "l" * 99, 0)
-    rows.name(row, "p" * 99, "é" * 99)
+    rows.write_names(row, "p" * 99, "é" * 99)
     rows.software(row, "s" * 99, "v" * 99)
     (one,) = table.connected()
     assert (one.netproc, one.address, one.principal) == (1, "a" * 46, "p" * 60)
     assert (one.client_id, one.software, one.version) == ("é" * 35, "s" * 32, "v" * 32)
     assert (one.last_api, one.paused_until_ms) == (-1, 0)
-    rows.name(row, "q", "")
+    rows.write_names(row, "q", "")
     assert (table.read(1, row).principal, table.read(1, row).client_id) == ("q", "")
 
 
@@ -310,20 +310,20 @@ def test_names_of_a_connection_are_cut_and_kept_apart():
 
 def test_lags_are_told_with_each_minute():
     world = World()
-    world.tables.lags.write(0, [Lag(5, "billing", "orders"), Lag(0, "g" * 400, "t" * 249)], 3)
+    world.tables.lags.write_lags(0, [Lag(5, "billing", "orders"), Lag(0, "g" * 400, "t" * 249)], 3)
     (_, minute) = world.look(last=True)
     assert minute.lags == {("billing", "orders"): 5, ("g" * 256, "t" * 249): 0}
     assert minute.left_out == {"lags": 3}
-    world.tables.lags.write(0, [], 0)
+    world.tables.lags.write_lags(0, [], 0)
     assert world.look(last=True)[1].lags == {}
 
 
 def test_lags_of_an_ioproc_that_died_while_it_wrote_are_not_told():
     world = World()
     table = world.tables.lags
-    table.write(0, [Lag(5, "a", "t")], 0)
+    table.write_lags(0, [Lag(5, "a", "t")], 0)
     words = table._regions[0][0]
     words[0] += 1
     assert table.read() == ({}, 0)
-    table.write(0, [Lag(6, "a", "t")], 0)
+    table.write_lags(0, [Lag(6, "a", "t")], 0)
     assert table.read() == ({("a", "t"): 6}, 0)

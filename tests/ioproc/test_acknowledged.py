@@ -152,6 +152,6 @@ def test_nothing_acknowledged_is_lost_whatever_ends_a_life(seed, failing):
         story.asked.clear()
         story.open()
         story.check(story.power_safe if power else story.process_safe)
-        assert story.table.get(0, columns.STATUS) == columns.ONLINE
+        assert story.table.read_column(0, columns.STATUS) == columns.ONLINE
         story.disk.process_death()
         story.table = fresh_table()

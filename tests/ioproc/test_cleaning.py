@@ -121,7 +121,7 @@ def test_a_log_is_cleaned_and_says_so(world):
     assert world.latest(partition) == before
     assert partition.log.size < size / 2
     end = partition.log.active_base
-    assert world.table.get(partition.handle, CLEANED_TO) == end
+    assert world.table.read_column(partition.handle, CLEANED_TO) == end
     written = checkpoints.read(world.disk, world.folder, checkpoints.CLEANER)
     assert written == {("t", 0): end}
     assert checkpoints.read(world.disk, world.folder, checkpoints.RECOVERY_POINT)["t", 0] >= end
@@ -157,10 +157,12 @@ def test_a_failure_is_said_once_counted_and_tried_again(world):
     world.run()
     world.run()
     assert [name for name, _ in world.events.said] == ["cleaning-failed"]
-    assert world.table.get(partition.handle, UNCLEANABLE) == 1, "it waits before the second time"
+    assert world.table.read_column(partition.handle, UNCLEANABLE) == 1, (
+        "it waits before the second time"
+    )
     world.tick(10)
     world.run()
-    assert world.table.get(partition.handle, UNCLEANABLE) == 2
+    assert world.table.read_column(partition.handle, UNCLEANABLE) == 2
     assert len(world.events.said) == 1
     world.link.fail = None
     world.fill(sound)
@@ -168,7 +170,7 @@ def test_a_failure_is_said_once_counted_and_tried_again(world):
     assert world.events.said[-1][1]["partition"] is sound, "others do not wait for it"
     world.tick(100)
     world.run()
-    assert world.table.get(partition.handle, UNCLEANABLE) == 0
+    assert world.table.read_column(partition.handle, UNCLEANABLE) == 0
     assert world.events.said[-1][1]["partition"] is partition
     assert partition.broken is None
 
@@ -209,9 +211,9 @@ def test_a_log_that_goes_back_is_cleaned_again_from_there(world):
     world.run()
     end = partition.log.active_base
     world.cleaning.lower(partition, end + 1)
-    assert world.table.get(partition.handle, CLEANED_TO) == end
+    assert world.table.read_column(partition.handle, CLEANED_TO) == end
     world.cleaning.lower(partition, 10)
-    assert world.table.get(partition.handle, CLEANED_TO) == 10
+    assert world.table.read_column(partition.handle, CLEANED_TO) == 10
     written = checkpoints.read(world.disk, world.folder, checkpoints.CLEANER)
     assert written == {("t", 0): 10}
 
@@ -235,7 +237,7 @@ def test_nobody_waits_long_for_a_cleaning(world):
     world.tick()
     assert not partition.log.cleaning, "not again at once: it goes back now"
     world.run()
-    assert world.table.get(partition.handle, CLEANED_TO) == partition.log.active_base
+    assert world.table.read_column(partition.handle, CLEANED_TO) == partition.log.active_base
 
 
 def test_what_was_decided_of_a_cleaning_that_is_cancelled_is_taken_back(world):
@@ -270,7 +272,7 @@ def test_a_place_that_was_told_before_is_not_looked_up_in_the_new_file(world):
     handle = partition.handle
     world.read(handle, 0)
     told = world.turn()[0]
-    assert told.i == world.table.get(handle, LAYOUT)
+    assert told.i == world.table.read_column(handle, LAYOUT)
     segments = SegmentFiles(world.table, [world.folder])
     route = Route(handle, 0, "t", partition.topic_id, 0, 0)
     kept = segments.get(route, told.d, 0, told.i)
@@ -349,7 +351,7 @@ def test_compaction_asks_for_room_and_goes_on_when_there_is_some(world):
     assert partition.log.size == size and not world.link.asked_to_clean
     assert [name for name, _ in world.events.said] == ["cleaning-waits"]
     assert "more must be free" in str(world.events.said[0][1]["cause"])
-    assert world.table.get(partition.handle, UNCLEANABLE) == 0
+    assert world.table.read_column(partition.handle, UNCLEANABLE) == 0
     world.run()
     assert len(world.events.said) == 1, "it is said once"
     world.space.look(0, 1 << 40, (1 << 20) + (1 << 19))
@@ -368,7 +370,7 @@ def test_no_room_while_it_compacts_is_no_failure_of_the_log(world, at):
         world.tick()
     world.link.fail = DiskFull(partition.log.path, errno.ENOSPC, "No space left on device")
     world.run()
-    assert partition.broken is None and world.table.get(partition.handle, UNCLEANABLE) == 0
+    assert partition.broken is None and world.table.read_column(partition.handle, UNCLEANABLE) == 0
     assert [name for name, _ in world.events.said] == ["cleaning-waits"]
     world.link.fail = None
     world.tick(1)

@@ -72,10 +72,10 @@ def test_a_parked_reader_is_told_too(world, partition):
 
 def test_the_row_says_from_where_on_nothing_was_aborted(world, partition):
     write(world, partition, (1, 0, 1), (2, 2, 5))
-    assert world.table.get(partition.handle, columns.ABORTED_TO) == 0
+    assert world.table.read_column(partition.handle, columns.ABORTED_TO) == 0
     read(world, partition, 0)
     world.turn()
-    assert world.table.get(partition.handle, columns.ABORTED_TO) == 7
+    assert world.table.read_column(partition.handle, columns.ABORTED_TO) == 7
 
 
 def test_what_compaction_took_is_not_told_any_more(world, partition):
@@ -83,7 +83,7 @@ def test_what_compaction_took_is_not_told_any_more(world, partition):
     assert len(read(world, partition, 0)) == 2
     world.disk.unlink(f"{partition.log.path}/{0:020d}.txnindex")
     world.core.new_layout(partition)
-    assert world.table.get(partition.handle, columns.ABORTED_TO) == 0
+    assert world.table.read_column(partition.handle, columns.ABORTED_TO) == 0
     assert [one.op for one in read(world, partition, 0)] == [FOUND]
     world.turn()
-    assert world.table.get(partition.handle, columns.ABORTED_TO) == 1
+    assert world.table.read_column(partition.handle, columns.ABORTED_TO) == 1

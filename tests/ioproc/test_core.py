@@ -361,7 +361,7 @@ def test_delete_records_moves_the_log_start_durably(world):
     out_of_range = (DELETED, errors.OFFSET_OUT_OF_RANGE, -1)
     assert answers == [(DELETED, 0, 4), (DELETED, 0, 4), (DELETED, 0, 10)] + [out_of_range] * 2
     assert world.checkpointed == [("t-0", 4), ("t-0", 10)]
-    assert world.table.get(p.handle, columns.LOG_START) == 10
+    assert world.table.read_column(p.handle, columns.LOG_START) == 10
 
 
 def test_delete_records_is_refused_where_the_policy_only_compacts(world):
@@ -433,8 +433,8 @@ def test_a_failed_write_takes_one_partition_offline_and_no_other(world):
     world.append(q.handle, batch(b"c"), acks=1, token=5, position=12288)
     failed = errors.KAFKA_STORAGE_ERROR
     assert {m.token: m.flags for m in world.turn()} == {2: failed, 3: failed, 4: failed, 5: 0}
-    assert world.table.get(p.handle, columns.STATUS) == columns.OFFLINE
-    assert world.table.get(p.handle, columns.HIGH_WATERMARK) == 1
+    assert world.table.read_column(p.handle, columns.STATUS) == columns.OFFLINE
+    assert world.table.read_column(p.handle, columns.HIGH_WATERMARK) == 1
     assert [name for name, _ in world.failures] == ["t-0"]
     world.append(p.handle, batch(b"a"), token=6)
     world.read(p.handle, 0, token=7)
@@ -520,7 +520,7 @@ def test_removing_a_partition_ends_its_sync_and_tells_who_waits(world):
     removed.log.close()
     gone = errors.UNKNOWN_TOPIC_OR_PARTITION
     assert {m.token: m.flags for m in world.turn()} == {1: 0, 2: gone, 3 << 32: gone}
-    assert world.table.get(p.handle, columns.STATUS) == columns.NOT_OPEN
+    assert world.table.read_column(p.handle, columns.STATUS) == columns.NOT_OPEN
     assert not world.core.syncing.dirty
 
 

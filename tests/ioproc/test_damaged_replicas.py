@@ -94,7 +94,7 @@ def removes(life):
 
 
 def status(life):
-    return life.world.table.get(0, columns.STATUS)
+    return life.world.table.read_column(0, columns.STATUS)
 
 
 def test_a_leader_gives_up_what_others_have(cluster):

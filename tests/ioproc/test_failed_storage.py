@@ -34,7 +34,7 @@ def break_file(partition, method):
 
 def goes_on(world, p, q):
     """p is offline for good and nothing of it is tried again; q is served."""
-    assert world.table.get(p.handle, columns.STATUS) == columns.OFFLINE
+    assert world.table.read_column(p.handle, columns.STATUS) == columns.OFFLINE
     world.append(q.handle, batch(b"other"), acks=-1, token=99, position=65536)
     got = world.turn(ms=10_000)
     world.threads.run_all()
@@ -124,7 +124,7 @@ def test_a_read_that_fails_costs_that_read_alone(world, monkeypatch, parked):
     assert [(m.flags, m.token) for m in world.turn()] == [(errors.KAFKA_STORAGE_ERROR, 6)]
     assert [name for name, _ in world.failures] == [str(p)], "said once"
     assert p.broken is None
-    assert world.table.get(p.handle, columns.STATUS) == columns.ONLINE
+    assert world.table.read_column(p.handle, columns.STATUS) == columns.ONLINE
     monkeypatch.undo()
     world.read(p.handle, 0, token=7)
     assert [(m.flags, m.token) for m in world.turn()] == [(errors.NONE, 7)]

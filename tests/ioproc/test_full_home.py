@@ -38,7 +38,7 @@ def test_a_partition_that_found_no_room_is_opened_when_there_is_some(cluster, mo
     monkeypatch.setattr(OsDisk, "mkdir", no_room)
     life = cluster.live()
     assert not life.world.core.partitions
-    assert life.world.table.get(0, columns.STATUS) == columns.OFFLINE
+    assert life.world.table.read_column(0, columns.STATUS) == columns.OFFLINE
     for second in range(3):
         life.home.go_on(second * SECOND, NOW_MS)
     assert life.said().count("partition-offline") == 2, "each is said once"

@@ -269,12 +269,12 @@ def test_a_partition_whose_sync_failed_is_back_after_the_next_start(cluster, mon
         first.world.turn(ms=3000)
         first.world.threads.run_all()
         first.world.turn()
-        assert first.world.table.get(0, columns.STATUS) == columns.OFFLINE
+        assert first.world.table.read_column(0, columns.STATUS) == columns.OFFLINE
         still = cluster.live(table=first.world.table)
         assert "partition-offline" in still.said()
-        assert still.world.table.get(0, columns.STATUS) == columns.OFFLINE
+        assert still.world.table.read_column(0, columns.STATUS) == columns.OFFLINE
     second = cluster.live(table=first.world.table)
-    assert second.world.table.get(0, columns.STATUS) == columns.ONLINE
+    assert second.world.table.read_column(0, columns.STATUS) == columns.ONLINE
     assert second.world.core.partitions[0].log.recovery_point == 3
 
 
@@ -317,7 +317,7 @@ def test_corruption_below_the_recovery_point_fences_that_partition_alone(cluster
     cut(log_file(cluster), 10)
     second = cluster.live()
     assert list(second.world.core.partitions) == [1]
-    assert second.world.table.get(0, columns.STATUS) == columns.OFFLINE
+    assert second.world.table.read_column(0, columns.STATUS) == columns.OFFLINE
     second.world.read(0, 0)
     second.world.append(0, batch(b"v"))
     assert [m.flags for m in second.world.turn()] == [errors.KAFKA_STORAGE_ERROR] * 2
@@ -443,7 +443,7 @@ def test_settings_and_leader_epochs_follow_the_metadata(cluster):
     life.home.apply([PartitionChanged("t", found.topic_id, 0)])
     life.world.read(0, 0, b=2, wait=False)
     assert life.world.turn()[0].flags == errors.FENCED_LEADER_EPOCH
-    assert life.world.table.get(0, columns.LEADER_EPOCH) == 3
+    assert life.world.table.read_column(0, columns.LEADER_EPOCH) == 3
 
 
 def test_retention_drops_old_segments_and_publishes_the_new_log_start(cluster):
@@ -465,7 +465,7 @@ def test_retention_drops_old_segments_and_publishes_the_new_log_start(cluster):
         while not life.keeping.tick(life.world.now_ns, NOW_MS + 1):
             pass
     life.world.turn()
-    assert life.world.table.get(0, columns.LOG_START) == 3
+    assert life.world.table.read_column(0, columns.LOG_START) == 3
     for _ in range(2):
         life.keeping.tick(life.world.now_ns, NOW_MS + 10)
     logs = [n for n in os.listdir(cluster.folder / "t-0") if ".log" in n]

@@ -53,7 +53,7 @@ def test_nothing_is_led_by_what_was_so_in_an_earlier_life(cluster):
     life.home.apply([registered(cluster)])
     assert (partition.leads, partition.leader_epoch) == (True, 4)
     assert partition.role.replicas == partition.role.isr == (2, 3)
-    assert life.world.table.get(0, columns.STATUS) == columns.ONLINE
+    assert life.world.table.read_column(0, columns.STATUS) == columns.ONLINE
 
 
 def test_a_change_of_the_isr_alone_is_no_new_leadership(cluster):

@@ -154,7 +154,7 @@ def test_what_is_deleted_during_a_round_of_retention_takes_no_row_offline(life, 
     for turn in range(PARTITIONS + 2):
         life.keeping.tick(turn, NOW_MS)
     assert life.world.failures == []
-    assert [life.world.table.get(row, columns.STATUS) for row in range(3)] == [
+    assert [life.world.table.read_column(row, columns.STATUS) for row in range(3)] == [
         columns.ONLINE, columns.NOT_OPEN, columns.NOT_OPEN,
     ]  # fmt: skip
 

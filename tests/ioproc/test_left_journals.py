@@ -75,7 +75,7 @@ def test_a_journal_that_cannot_be_read_takes_only_its_folder_offline(cluster, nu
     life = cluster.live()
     assert list(life.world.core.partitions) == [1 - number]
     assert life.world.core.partitions[1 - number].log.end_offset == 2
-    assert life.world.table.get(number, columns.STATUS) == columns.OFFLINE
+    assert life.world.table.read_column(number, columns.STATUS) == columns.OFFLINE
     said = life.said()
     assert said.count("log-dir-failed") == 1 and f"folder={PATHS[number]}" in said
     life.world.append(number, batch(b"v"), acks=1)

@@ -62,7 +62,7 @@ def test_a_partition_is_made_where_the_metadata_says_and_found_where_it_is(clust
     cluster.topic("t", [A, B, UNASSIGNED])
     life = cluster.live()
     assert where(cluster) == [["t-0", "t-2"], ["t-1"]]
-    rows = [life.world.table.get(handle, columns.DIRECTORY) for handle in range(3)]
+    rows = [life.world.table.read_column(handle, columns.DIRECTORY) for handle in range(3)]
     assert rows == [0, 1, 0]
     os.rename(f"{cluster.paths[0]}/t-2", f"{cluster.paths[1]}/t-2")
     again = cluster.live()
@@ -78,7 +78,7 @@ def test_a_folder_that_is_away_takes_only_its_partitions_offline(cluster):
     assert list(second.world.core.partitions) == [0]
     assert second.world.core.partitions[0].log.end_offset == 3
     assert "partition=t-1" in second.said()
-    assert second.world.table.get(1, columns.STATUS) == columns.OFFLINE
+    assert second.world.table.read_column(1, columns.STATUS) == columns.OFFLINE
     second.world.append(1, batch(b"v"), acks=1)
     assert [m.flags for m in second.world.turn()] == [errors.KAFKA_STORAGE_ERROR]
     third = cluster.live()

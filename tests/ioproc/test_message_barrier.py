@@ -72,7 +72,7 @@ def test_a_log_that_may_be_half_changed_goes_offline(world, monkeypatch, name):
             p.log.active.since_index = 1 << 20
         world.append(p.handle, batch(b"a"), token=1)
         assert (errors.KAFKA_STORAGE_ERROR, 1) in [(m.flags, m.token) for m in world.turn()]
-    assert world.table.get(p.handle, columns.STATUS) == columns.OFFLINE
+    assert world.table.read_column(p.handle, columns.STATUS) == columns.OFFLINE
     assert is_served(world, q.handle)
 
 

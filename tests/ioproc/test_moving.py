@@ -302,7 +302,7 @@ def test_where_it_lies_or_goes_already_changes_nothing(moved):
     assert moves.begin(partition, 7, NOW_MS) == errors.LOG_DIR_NOT_FOUND
     assert moves.begin(partition, 0, NOW_MS) == 0, "back where it lies: the move is given up"
     assert not futures(world) and not moves.under_way
-    assert world.table.get(0, columns.FUTURE) == 0 or world.turn() == []
+    assert world.table.read_column(0, columns.FUTURE) == 0 or world.turn() == []
 
 
 def test_control_decides_when_the_copy_takes_over(moved):

@@ -81,7 +81,7 @@ def test_one_that_another_node_leads_takes_nothing_and_says_where_to_ask(world):
     refused = {m.token: m.flags for m in world.turn()}
     assert refused == dict.fromkeys((1, 2, 3), errors.NOT_LEADER_OR_FOLLOWER)
     assert heard(world) == ["follows"]
-    assert world.table.get(p.handle, columns.STATUS) == columns.FOLLOWING
+    assert world.table.read_column(p.handle, columns.STATUS) == columns.FOLLOWING
     world.append(p.handle, batch(b"b"), acks=1, token=4)
     world.read(p.handle, 0, token=5)
     assert {m.flags for m in world.turn()} == {errors.NOT_LEADER_OR_FOLLOWER}
@@ -92,8 +92,10 @@ def test_one_that_another_node_leads_takes_nothing_and_says_where_to_ask(world):
     world.core.lead(p, 3)
     assert heard(world) == ["leads in 3"]
     world.turn()
-    assert world.table.get(p.handle, columns.HIGH_WATERMARK) == 1, "nobody else has to have it now"
+    assert world.table.read_column(p.handle, columns.HIGH_WATERMARK) == 1, (
+        "nobody else has to have it now"
+    )
     assert p.places.visible == (0, p.log.active_size)
-    assert world.table.get(p.handle, columns.STATUS) == columns.ONLINE
+    assert world.table.read_column(p.handle, columns.STATUS) == columns.ONLINE
     world.append(p.handle, batch(b"c"), acks=1, token=6)
     assert [m.flags for m in world.turn()] == [0]

@@ -53,7 +53,7 @@ def end(world, partition, producer, *, committed):
 
 def row(world, partition):
     """Last stable offset, high watermark."""
-    get = world.table.get
+    get = world.table.read_column
     return get(partition.handle, columns.LAST_STABLE), get(partition.handle, columns.HIGH_WATERMARK)
 
 
@@ -122,11 +122,11 @@ def test_a_reader_that_asked_before_is_told_of_a_later_abort(world):
     world.turn()
     assert len(read(world, partition, 0)) == 1
     world.turn()
-    assert world.table.get(partition.handle, columns.ABORTED_TO) == 1, "none so far"
+    assert world.table.read_column(partition.handle, columns.ABORTED_TO) == 1, "none so far"
     write(world, partition, 8)
     end(world, partition, 8, committed=False)
     world.turn()
-    assert world.table.get(partition.handle, columns.ABORTED_TO) == 4
+    assert world.table.read_column(partition.handle, columns.ABORTED_TO) == 4
     told, _ = read(world, partition, 0)
     assert aborted.decode(told.payload) == [(8, 1)]
     assert [one.op for one in read(world, partition, 2, READ_COMMITTED)] == [ABORTED, FOUND]

@@ -212,7 +212,7 @@ def cleans(folder, plants):
     broken = [one for one in parts if one.broken is not None]
     assert len(broken) <= plants.raised
     assert [world.latest(one) for one in parts] == before
-    assert all(one in broken or world.table.get(one.handle, CLEANED_TO) for one in parts)
+    assert all(one in broken or world.table.read_column(one.handle, CLEANED_TO) for one in parts)
     assert not any(one.log.cleaning for one in parts)
     told.check(plants)
 

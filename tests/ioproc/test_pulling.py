@@ -130,7 +130,7 @@ def test_the_high_watermark_is_the_leader_s_as_far_as_there_are_records(leader, 
     assert partition.progress.log_end == 5
     led.high_watermark = 5
     follower.until(lambda: partition.high_watermark == 5)
-    assert follower.table.get(partition.handle, columns.LEADERS_MARK) == 5
+    assert follower.table.read_column(partition.handle, columns.LEADERS_MARK) == 5
 
 
 def test_what_came_from_a_leader_is_counted_apart(leader, follower):
@@ -139,8 +139,12 @@ def test_what_came_from_a_leader_is_counted_apart(leader, follower):
     partition = follower.add(led)
     follower.until(level(led, partition))
     table, handle = follower.table, partition.handle
-    assert table.get(handle, columns.REPLICATED) == table.get(handle, columns.SIZE_BYTES) > 10_000
-    assert table.get(handle, columns.BYTES_IN) == 0, "nobody has produced here"
+    assert (
+        table.read_column(handle, columns.REPLICATED)
+        == table.read_column(handle, columns.SIZE_BYTES)
+        > 10_000
+    )
+    assert table.read_column(handle, columns.BYTES_IN) == 0, "nobody has produced here"
 
 
 def test_what_a_former_leader_alone_had_goes(leader, follower):

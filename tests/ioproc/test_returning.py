@@ -139,7 +139,7 @@ def test_a_return_that_is_not_durable_takes_its_partitions_offline(life, monkeyp
         patch.setattr(life.disk, "sync_dir", refused)
         life.threads.run_all()
     settle_with_jobs(life)
-    rows = [life.world.table.get(handle, columns.STATUS) for handle in range(PARTITIONS)]
+    rows = [life.world.table.read_column(handle, columns.STATUS) for handle in range(PARTITIONS)]
     assert rows[:A_JOB] == [columns.OFFLINE] * A_JOB
     assert len(life.world.core.partitions) == PARTITIONS - A_JOB
 

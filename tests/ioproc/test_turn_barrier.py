@@ -68,7 +68,7 @@ def told(said):
 
 
 def is_offline(world, partition):
-    return world.table.get(partition.handle, columns.STATUS) == columns.OFFLINE
+    return world.table.read_column(partition.handle, columns.STATUS) == columns.OFFLINE
 
 
 def is_served(world, partition):

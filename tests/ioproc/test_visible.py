@@ -27,12 +27,12 @@ def test_a_record_is_acknowledged_at_once_and_seen_after_its_sync(world, acks):
     world.append(p.handle, batch(b"a"), acks=acks, token=1)
     assert told(world.turn()) == [(APPENDED, 0, 1)]
     assert (p.log.end_offset, p.high_watermark) == (1, 0)
-    assert world.table.get(p.handle, columns.HIGH_WATERMARK) == 0
+    assert world.table.read_column(p.handle, columns.HIGH_WATERMARK) == 0
     world.read(p.handle, 0, wait=False, token=2)
     assert [m.e for m in world.turn()] == [0]
     world.settle()
     assert (p.high_watermark, p.log.recovery_point) == (1, 1)
-    assert world.table.get(p.handle, columns.HIGH_WATERMARK) == 1
+    assert world.table.read_column(p.handle, columns.HIGH_WATERMARK) == 1
 
 
 def test_one_that_needs_no_sync_shows_no_record_of_one_that_waits(world):

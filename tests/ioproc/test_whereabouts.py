@@ -88,7 +88,7 @@ def test_one_that_fails_is_lost_until_the_metadata_say_so(story):
     assert story.tick(AGAIN_MS) == [(row, NOWHERE)]
     story.says(leader=OTHER, isr=(OTHER, THIRD), here=LOST)
     assert story.tick(AGAIN_MS) == story.tick(AGAIN_MS) == []
-    assert story.world.table.get(row, columns.STATUS) == columns.OFFLINE, "whoever leads"
+    assert story.world.table.read_column(row, columns.STATUS) == columns.OFFLINE, "whoever leads"
 
 
 def test_one_that_could_not_be_opened_is_lost(story):

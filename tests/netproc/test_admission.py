@@ -119,7 +119,7 @@ def test_who_waits_for_memory_is_not_taken_for_stuck(plan):
     for n in range(1, 100):
         plan.sweep(n * SECOND, 20 * SECOND, 10 * SECOND, least_rate=1024)
     assert not connection.closed
-    plan.shared.arena.free(taken)
+    plan.shared.arena.free_slab(taken)
     plan.turn()
     assert plan.mask(connection) == READ
 

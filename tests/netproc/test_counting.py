@@ -80,9 +80,12 @@ def test_what_was_written_to_and_read_from_a_partition_stands_in_its_row(rig):
     table = rig.world.memory.partitions
     topic = rig.world.server.host.image.topics_by_name[TOPIC].topic_id
     (row,) = [row for row in table.live_rows() if row.topic_id == topic]
-    batches, records = table.get(row.handle, BATCHES_IN), table.get(row.handle, RECORDS_IN)
+    batches, records = (
+        table.read_column(row.handle, BATCHES_IN),
+        table.read_column(row.handle, RECORDS_IN),
+    )
     assert (batches, records) == (3, 3)
-    size = table.get(row.handle, BYTES_IN) // 3
+    size = table.read_column(row.handle, BYTES_IN) // 3
     assert table.served_of(row.handle) == (2, 2 * size)
 
 

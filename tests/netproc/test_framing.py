@@ -148,7 +148,7 @@ def test_without_memory_there_is_no_room_and_nothing_is_lost():
     line.framing.rest()
     assert line.arena.allocate(UNIT) >= 0, "half a small request leaves the arena"
     assert not put(line.framing, framed([b"x" * 100])[50:])
-    line.arena.free(others.pop())
+    line.arena.free_slab(others.pop())
     assert line.framing.settle_bytes()
     line.take()
     assert line.frames == [b"x" * 100]
@@ -161,7 +161,7 @@ def test_first_bytes_stay_outside_an_arena_that_is_short():
         framing = line.another()
         assert put(framing, begun) and framing.slab is None and framing.unfinished() == len(begun)
     assert not put(framing, b"x") and framing.room() is None
-    line.arena.free(others.pop())
+    line.arena.free_slab(others.pop())
     assert framing.settle_bytes() and framing.received() == begun + b"x"
 
 
@@ -195,7 +195,7 @@ def test_those_with_long_frames_are_served_in_their_order():
     assert not put(second, begun)
     short = (2 * UNIT).to_bytes(4, "big") + bytes(ASIDE - 4)
     assert not put(third, short), "there is room for it, but others came before"
-    line.arena.free(fill_some.pop())
+    line.arena.free_slab(fill_some.pop())
     first.drop()
     line.admission.head = True
     assert second.settle_bytes()

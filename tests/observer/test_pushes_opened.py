@@ -13,7 +13,7 @@ WHO = PushingClient("alice", "loader", "127.0.0.1", "a-client", "1.2")
 def looked(*payloads):
     table = PushTable(memoryview(bytearray(PushTable.bytes_needed(1))), 1)
     for n, (codec, payload) in enumerate(payloads):
-        table.rows[0].keep(bytes([n] * 16), WHO, 1000, 100, codec, False, payload)
+        table.rows[0].write_push(bytes([n] * 16), WHO, 1000, 100, codec, False, payload)
     return table, ClientMetrics(table)
 
 

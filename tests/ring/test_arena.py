@@ -41,7 +41,7 @@ def test_allocations_never_overlap_and_room_is_refused_only_when_there_is_none(s
                 assert arena.room(position) == units * UNIT >= number
         elif live:
             position = live.pop(number % len(live))
-            arena.free(position)
+            arena.free_slab(position)
             owner = [None if o == position else o for o in owner]
         arena.invariants()
         assert arena.used == sum(o is not None for o in owner) * UNIT
@@ -53,16 +53,16 @@ def test_allocations_never_overlap_and_room_is_refused_only_when_there_is_none(s
 def test_the_unit_freed_last_is_taken_first():
     arena = Arena(4 * UNIT)
     first, second, third = (arena.allocate(1) for _ in range(3))
-    arena.free(first)
-    arena.free(third)
-    arena.free(second)
+    arena.free_slab(first)
+    arena.free_slab(third)
+    arena.free_slab(second)
     assert [arena.allocate(UNIT) for _ in range(3)] == [second, third, first]
 
 
 @pytest.mark.parametrize("position", [0, 1, UNIT, -UNIT, 100 * UNIT])
 def test_freeing_what_is_not_allocated_is_a_bug(position):
     with pytest.raises(AssertionError):
-        Arena(4 * UNIT).free(position)
+        Arena(4 * UNIT).free_slab(position)
 
 
 def test_refusals_are_counted():
@@ -76,22 +76,22 @@ def test_what_rested_between_two_looks_is_idle_once():
     arena = Arena(8 * UNIT)
     held, single = arena.allocate(UNIT), arena.allocate(UNIT)
     run = arena.allocate(3 * UNIT)
-    arena.free(single)
-    arena.free(run)
+    arena.free_slab(single)
+    arena.free_slab(run)
     assert arena.idle() == [], "it may be needed again at once"
     assert sorted(arena.idle()) == [(single, UNIT), (run, 3 * UNIT)]
     assert arena.idle() == []
     again = arena.allocate(UNIT)
     assert arena.idle() == []
-    arena.free(again)
+    arena.free_slab(again)
     assert arena.idle() == []
     assert arena.idle() == [(again, UNIT)]
-    arena.free(held)
+    arena.free_slab(held)
     arena.invariants()
 
 
 def test_what_was_used_between_two_looks_is_not_idle():
     arena = Arena(4 * UNIT)
     for _ in range(5):
-        arena.free(arena.allocate(UNIT))
+        arena.free_slab(arena.allocate(UNIT))
         assert arena.idle() == []

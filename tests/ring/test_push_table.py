@@ -14,7 +14,9 @@ class World:
     seen: PushTable
 
     def push(self, n, now_ms=1000, netproc=0, payload=b"", ended=False, who=WHO):
-        self.table.rows[netproc].keep(n.to_bytes(16, "big"), who, now_ms, 100, 4, ended, payload)
+        self.table.rows[netproc].write_push(
+            n.to_bytes(16, "big"), who, now_ms, 100, 4, ended, payload
+        )
 
     def found(self, now_ms=1000):
         return {int.from_bytes(one.instance, "big"): one for one in self.seen.read(now_ms)}
@@ -75,7 +77,7 @@ def test_a_row_that_is_being_written_is_passed_over_and_a_successor_knows_nobody
     words, _ = one.table._regions[0]
     words[push_table._at(0)] += 1  # the netproc is killed here
     assert set(one.found()) == {2}
-    one.table.rows[0].begin()
+    one.table.rows[0].clear_rows()
     assert one.found() == {}
     one.push(3)
     assert set(one.found()) == {3} and one.found()[3].pushes == 1

@@ -87,7 +87,7 @@ def test_ring_behaves_like_a_deque(steps, generation):
                 assert taken == (not full)
             if taken:
                 pushed.append(step)
-        assert writer.free == CAPACITY - len(pushed) - len(visible)
+        assert writer.free_slots == CAPACITY - len(pushed) - len(visible)
 
 
 @given(st.lists(st.binary(min_size=1, max_size=PAYLOAD), min_size=1, max_size=60))
@@ -183,7 +183,7 @@ def test_impossible_counter_of_the_reader_closes_the_writer(tail):
     writer.push(READ, 0, 0, 1)
     writer.publish()
     struct.pack_into("<q", memory, TAIL_AT, tail)
-    assert writer.free == 0
+    assert writer.free_slots == 0
     assert not writer.push(READ, 0, 0, 2)
     with pytest.raises(RingBroken, match="counter"):
         writer.publish()
@@ -195,9 +195,9 @@ def test_counter_of_the_reader_that_goes_back_closes_the_writer():
         writer.push(READ, 0, 0, n)
     writer.publish()
     reader.drain()
-    assert writer.free == CAPACITY
+    assert writer.free_slots == CAPACITY
     struct.pack_into("<Q", memory, TAIL_AT, 3)
-    assert writer.free == 0
+    assert writer.free_slots == 0
 
 
 def test_closed_ends_pass_nothing_and_a_reset_begins_anew():

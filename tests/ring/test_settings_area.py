@@ -15,11 +15,11 @@ def table():
 
 def test_the_newest_counts(table):
     area = SettingsArea(memoryview(bytearray(SettingsArea.BYTES)), table)
-    assert area.get() == (0, b"")
+    assert area.read_settings() == (0, b"")
     for number, text in enumerate((b"one", b"x" * MOST, b"", b"two"), 1):
-        area.put(text)
+        area.write_settings(text)
         assert area.number == number
-        assert area.get() == (number, text)
+        assert area.read_settings() == (number, text)
 
 
 class Racing(SettingsArea):
@@ -30,7 +30,7 @@ class Racing(SettingsArea):
     def _place(self, number):
         if self.late:
             late, self.late = self.late, b""
-            self.put(late)
+            self.write_settings(late)
         return super()._place(number)
 
 
@@ -38,6 +38,6 @@ def test_who_reads_meanwhile_gets_one_or_the_other(table):
     memory = memoryview(bytearray(SettingsArea.BYTES))
     area = Racing(memory, table)
     area.late = b""
-    area.put(b"before")
+    area.write_settings(b"before")
     area.late = b"after"
-    assert area.get() == (2, b"after")
+    assert area.read_settings() == (2, b"after")

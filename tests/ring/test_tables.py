@@ -213,7 +213,7 @@ def test_rows_are_given_in_order_and_again_under_another_handle():
     handle = table.reuse(1, ids[4], 5)
     assert (handle & ROW_MASK, handle >> ROW_BITS) == (1, 1)
     assert table.in_use(handle) and not table.in_use(1), "the old handle names nobody"
-    assert table.get(handle, LOG_END) == 0
+    assert table.read_column(handle, LOG_END) == 0
     assert list(table.given_since(seen)) == [(handle, ids[4], 5)]
     for _ in range(5):
         table.retire(handle, 0)
@@ -240,20 +240,20 @@ def test_columns_of_neighbouring_rows_are_apart():
     for handle in range(8):
         expected = [handle * 100 - column for column in range(1, COLUMNS)]
         assert table.read_row(handle)[1:] == expected
-        assert table.get(handle, 3) == table.state[handle * COLUMNS + 3] == expected[2]
+        assert table.read_column(handle, 3) == table.state[handle * COLUMNS + 3] == expected[2]
 
 
 def test_a_writer_that_died_between_begin_and_end_does_not_stop_readers_or_its_successor():
     table = partitions()
-    table.begin(0)
+    table.begin_change(0)
     table.set(0, LOG_END, 5)
     assert table.read_row(0)[LOG_END] == 5
-    table.begin(0)
-    assert table.get(0, VERSION) % 2 == 1
-    table.end(0)
-    assert table.get(0, VERSION) % 2 == 0
+    table.begin_change(0)
+    assert table.read_column(0, VERSION) % 2 == 1
+    table.end_change(0)
+    assert table.read_column(0, VERSION) % 2 == 0
     with pytest.raises(AssertionError):
-        table.end(0)
+        table.end_change(0)
 
 
 def test_read_row_sees_columns_of_one_moment_while_another_process_writes():
@@ -264,11 +264,11 @@ def test_read_row_sees_columns_of_one_moment_while_another_process_writes():
         n = 0
         while True:
             n += 1
-            table.begin(1)
+            table.begin_change(1)
             table.set(1, LOG_START, n)
             table.set(1, HIGH_WATERMARK, n)
             table.set(1, LOG_END, n)
-            table.end(1)
+            table.end_change(1)
             if n % 50 == 0:
                 os.sched_yield()
     try:

@@ -309,7 +309,7 @@ def test_what_is_written_follows_the_level_and_what_is_kept_does_not(tmp_path, l
     os.close(fd)
     lines = (tmp_path / "log").read_text().splitlines()
     assert ["noted" if "noted" in line else int(line[1]) for line in lines] == written
-    assert len(table.reader("netproc-0").look()[0]) == (6 if level == "TRACE" else 5)
+    assert len(table.reader("netproc-0").read_events()[0]) == (6 if level == "TRACE" else 5)
 
 
 def test_a_line_of_json_has_no_control_character(tmp_path):
@@ -349,7 +349,7 @@ def test_what_a_log_says_can_be_read_from_its_ring_from_any_thread(tmp_path):
     log.keep(table.writer("supervisor"), levels())
     log.event(5, "late", client="a\x1b[31m", partition=None)
     log.note(6, "unsaid", took_ms=3)
-    found, missed = reader.look()
+    found, missed = reader.read_events()
     assert [one.event for one in found] == ["early"] * 64 + ["late", "unsaid"], "a start has few"
     assert found[-2].fields == (("client", "a\x1b[31m"), ("partition", "None"))
     assert "unsaid" not in (tmp_path / "log").read_text()
@@ -365,7 +365,7 @@ def test_what_a_log_says_can_be_read_from_its_ring_from_any_thread(tmp_path):
     for one in threads:
         one.join()
     os.close(fd)
-    found, missed = reader.look()
+    found, missed = reader.read_events()
     assert len(found) + missed == 2000
     assert all(one == (one.number, one.at_ms, 6, "said", (("fill", "x" * 40),)) for one in found)
 

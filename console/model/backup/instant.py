@@ -116,7 +116,8 @@ class Running:
         table = self._observer.tables.partitions
         give_up = time.monotonic() + _PATIENCE_S
         while time.monotonic() < give_up and any(
-            table.get(row.handle, columns.STATUS) == columns.NOT_OPEN for row in table.live_rows()
+            table.read_column(row.handle, columns.STATUS) == columns.NOT_OPEN
+            for row in table.live_rows()
         ):
             time.sleep(_POLL_S)
 
@@ -137,10 +138,12 @@ class Running:
             text = f"node {self._identity.node_id} is a controller only and has no partitions"
             raise Failure(text, "back up the nodes that are brokers", name="NO_BROKER")
         logs, left_out = self._logs(image, table)
-        follows = any(table.get(one.handle, columns.STATUS) == columns.FOLLOWING for one in logs)
+        follows = any(
+            table.read_column(one.handle, columns.STATUS) == columns.FOLLOWING for one in logs
+        )
         ms, torn = _read_marks(table, logs, _HEARD_S if follows else 0.0)
         if not self._link(logs) or any(
-            table.get(one.handle, columns.LAYOUT) != one.layout for one in logs
+            table.read_column(one.handle, columns.LAYOUT) != one.layout for one in logs
         ):
             return None
         snapshot = SnapshotId(image.applied_offset + 1, max(image.epoch, 0))
@@ -173,7 +176,7 @@ class Running:
             if self._identity.node_id not in found.replicas:
                 continue
             log = Log(topic.name, row.topic_id, row.partition, row.handle)
-            if table.get(row.handle, columns.STATUS) in _HERE:
+            if table.read_column(row.handle, columns.STATUS) in _HERE:
                 logs.append(log)
             else:
                 left_out.append(f"{topic.name}-{row.partition}: it is offline")
@@ -268,9 +271,9 @@ def _read_marks(table: PartitionTable, logs: list[Log], heard_s: float) -> tuple
 
 def _mark(table: PartitionTable, logs: list[Log]) -> None:
     for one in logs:
-        one.layout = table.get(one.handle, columns.LAYOUT)
-        one.log_start = table.get(one.handle, columns.LOG_START)
-        one.end = table.get(one.handle, columns.HIGH_WATERMARK)
+        one.layout = table.read_column(one.handle, columns.LAYOUT)
+        one.log_start = table.read_column(one.handle, columns.LOG_START)
+        one.end = table.read_column(one.handle, columns.HIGH_WATERMARK)
 
 
 def _text(path: str) -> str:
