@@ -34,7 +34,7 @@ class Passed(NamedTuple):
     kept: bool = False
 
     @property
-    def told(self) -> str:
+    def address_words(self) -> str:
         """Its address, for people."""
         host, port = self.sock.getsockname()[:2]
         return f"{in_url(host)}:{port}"
@@ -65,7 +65,7 @@ def passed(environ: Mapping[str, str], pid: int) -> list[Passed]:
     return found
 
 
-def told(kept: Sequence[Passed], pid: int) -> dict[str, str]:
+def make_environment(kept: Sequence[Passed], pid: int) -> dict[str, str]:
     """The environment in which the process `pid` finds these, from descriptor FIRST on."""
     return {
         "LISTEN_PID": str(pid),
@@ -106,11 +106,13 @@ def match(wanted: Sequence[Wanted], given: Sequence[Passed]) -> dict[int, list[s
         if number is None:
             number = _placed(wanted, one)
         if number is None:
-            raise ConfigError(f"listeners: nothing is at {one.told}, which was passed: {_REMEDY}")
+            raise ConfigError(
+                f"listeners: nothing is at {one.address_words}, which was passed: {_REMEDY}"
+            )
         if number in found:
             raise ConfigError(
-                f"listeners: {one.told} and another socket were passed for {wanted[number].name}:"
-                f" {_REMEDY}"
+                f"listeners: {one.address_words} and another socket were passed for"
+                f" {wanted[number].name}: {_REMEDY}"
             )
         found[number] = [one.sock]
     return found
@@ -132,8 +134,8 @@ def _named(wanted: Sequence[Wanted], one: Passed) -> int | None:
         if one.name and listener.name == one.name.upper():
             if listener.port not in (0, one.sock.getsockname()[1]):
                 raise ConfigError(
-                    f"listeners: {one.told} was passed for {listener.name}, which has port"
-                    f" {listener.port}: {_REMEDY}"
+                    f"listeners: {one.address_words} was passed for {listener.name}, which has"
+                    f" port {listener.port}: {_REMEDY}"
                 )
             return number
     return None

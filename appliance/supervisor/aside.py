@@ -56,7 +56,7 @@ class Aside:
         """Its pidfd says that it is dead."""
         self._plan(now_ns, self._reap())
 
-    def end(self) -> None:
+    def kill_process(self) -> None:
         """At once; returns when it is dead."""
         if self._process is not None:
             stop(self.pidfd)

@@ -120,7 +120,7 @@ class Child:
         self.pid = 0
         return how
 
-    def send(self, number: signal.Signals) -> None:
+    def send_signal(self, number: signal.Signals) -> None:
         """A signal, if it lives."""
         if self.pidfd >= 0:
             signal.pidfd_send_signal(self.pidfd, number)

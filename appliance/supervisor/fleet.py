@@ -311,7 +311,7 @@ class Fleet:
             if self.fatal and self._table.member:
                 self._hang_up()
             for child in self._of(NETPROC) if heirs else ():
-                child.send(LEAVE)  # first: who only sees the end hangs up
+                child.send_signal(LEAVE)  # first: who only sees the end hangs up
             self._next_stage(now)
         return True
 

@@ -23,10 +23,10 @@ class Handed:
         for guests in self.of:
             yield from guests
 
-    def look(self, doors: BoundListeners) -> None:
+    def take_connections(self, doors: BoundListeners) -> None:
         """Take what the netprocs have sent."""
         for netproc, guests in enumerate(self.of):
-            end = doors.end(netproc)
+            end = doors.find_end(netproc)
             if end is not None:
                 guests += handing.receive_all(end)
 

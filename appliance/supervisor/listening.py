@@ -139,7 +139,7 @@ class Listeners:
             mine.append(one.dup())
         one.close()
 
-    def keep(self, names: Sequence[str]) -> list[Passed]:
+    def keep_open(self, names: Sequence[str]) -> list[Passed]:
         """All that are open, for a successor, which makes the owner's socket anew. names: of the
         listeners, as far as they have any."""
         return [
@@ -154,7 +154,7 @@ class Listeners:
         family, address = _resolve(host, port)
         self._places.append((host or address, self._open(family, address, port)))
 
-    def forget(self, kept: int) -> None:
+    def close_others(self, kept: int) -> None:
         """Close those behind the first so many."""
         del self._places[kept:]
         for mine in self.of:

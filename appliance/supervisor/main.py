@@ -119,7 +119,7 @@ def _entries() -> dict[int, Entry]:
     """The entry points of the children, after the limits of all rooms are checked together."""
     from appliance.supervisor import relations  # here: who only locks a folder needs no rooms
 
-    relations.hold()
+    relations.assert_relations()
     return {
         kind: importlib.import_module(f"appliance.{name}.main").run
         for kind, name in enumerate(KIND_NAMES)
@@ -183,7 +183,7 @@ class Supervisor:
         due = self._succession.due and not (self._wishes.count or self._fleet.fatal)
         if due:
             names = self._doors.names
-            self._succession.become(self._listeners.keep(names), [*self._handed.all()], names)
+            self._succession.become(self._listeners.keep_open(names), [*self._handed.all()], names)
         self._handed.close()
         return due
 
@@ -244,13 +244,13 @@ class Supervisor:
             at = config.endpoint(METRICS_LISTENER)
             listener = None if at is None else self._listen_for_scrapers(at.host, at.port)
 
-        def take() -> None:
+        def switch_listener() -> None:
             before = self._scrapers
             self.tell_metrics(listener)
             if before is not None and before is not listener:
                 before.close()
 
-        return take
+        return switch_listener
 
     def _listen_for_scrapers(self, host: str, port: int) -> socket.socket:
         """Raises ConfigError. The port of today is free at another address when nobody has it."""
@@ -276,7 +276,7 @@ class Supervisor:
             self._epoll.unregister(self._watched_aside)
             self._watched_aside = -1
         if self._aside is not None:
-            self._aside.end()
+            self._aside.kill_process()
             self._aside = None
 
     def run(self, began: int, on_ready: OnReady) -> int:
@@ -330,32 +330,32 @@ class Supervisor:
                 )
                 return 1
             self._end_if_wished(time.monotonic_ns())
-            self._handed.look(self._doors)  # before a successor gets another end
+            self._handed.take_connections(self._doors)  # before a successor gets another end
             again = self._step_aside(fleet.step(time.monotonic_ns()))
             if fleet.drained:
                 return self._end()
             self._check_ready(began, on_ready)
             if self._reloading is not None:
-                self._reloading.turn()
-            again = min(again, self._reporting.turn(time.monotonic_ns(), ready=self._ready))
+                self._reloading.finish_reload()
+            again = min(again, self._reporting.report_due(time.monotonic_ns(), ready=self._ready))
 
     def _hear(self, numbers: bytes, now: int) -> None:
-        self._wishes.heard(numbers, now)
+        self._wishes.add_signals(numbers, now)
         if self._reloading is not None and signal.SIGHUP in numbers:
-            self._reloading.begin(now, self._config)
+            self._reloading.begin_reload(now, self._config)
         if SUCCEED in numbers and not self._fleet.draining:
-            self._succession.begin(now, ready=self._ready)
+            self._succession.begin_check(now, ready=self._ready)
 
     def _end_if_wished(self, now: int) -> None:
         """Begin the end; where a successor comes, clients wait for it, unless others serve them."""
-        self._succession.turn(now)
+        self._succession.finish_check(now)
         ends = bool(self._wishes.count or self._fleet.fatal)
         waits = not ends and not self._memory.processes.member
         wished = (ends or self._succession.due) and not self._fleet.draining
         if not wished or not self._fleet.begin_drain(now, heirs=waits):
             return
         if ends:
-            self._reporting.tell("STOPPING=1")
+            self._reporting.send_state("STOPPING=1")
         else:
             self._reporting.reloads(now)
         if not waits:
@@ -389,7 +389,7 @@ class Supervisor:
             self._fleet.announce_cluster_ready()
         if table.cluster_ready and self._fleet.ready(NETPROC):
             self._ready = self._fleet.served = True
-            self._reporting.tell("READY=1")
+            self._reporting.send_state("READY=1")
             told = in_order(self._config, self._listeners.addresses)
             on_ready(told, (time.monotonic_ns() - began) / SECOND)
 
@@ -424,7 +424,7 @@ class Supervisor:
             self._listeners.close(child.peer.index)
             self._handed.let_go(child.peer.index)
         if child.exit_code == ANEW and not self._fleet.draining:
-            self._config = self._doors.look(self._config, self._log)
+            self._config = self._doors.open_kept(self._config, self._log)
 
     def _make_seat(self, peer: Peer, generation: int) -> Seat:
         layout, memory = self._layout, self._memory

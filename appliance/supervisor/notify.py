@@ -45,7 +45,7 @@ class Manager:
         """True if a service manager listens."""
         return self._address != ""
 
-    def tell(self, *states: str) -> None:
+    def send_states(self, *states: str) -> None:
         """Such as READY=1 or STOPPING=1, in one datagram."""
         if not self._address:
             return
@@ -72,7 +72,7 @@ class Manager:
         """A line for people, told when it is another one."""
         if text != self._status:
             self._status = text
-            self.tell(f"STATUS={text}")
+            self.send_states(f"STATUS={text}")
 
     def lives(self, now_ns: int) -> None:
         """Feed the watchdog, when it is time."""
@@ -80,7 +80,7 @@ class Manager:
             self._send()
         if self.feeds_ns and now_ns - self._fed_ns >= self.feeds_ns:
             self._fed_ns = now_ns
-            self.tell(_ALIVE)
+            self.send_states(_ALIVE)
 
     def gets_on(self, now_ns: int) -> None:
         """The start goes on and may take longer, if it is time to say so. Of a successor the
@@ -91,7 +91,7 @@ class Manager:
             self._send()
         if now_ns - self._extended_ns >= EXTENDED_S * 1_000_000_000 // (2 * _OFTEN):
             self._extended_ns = now_ns
-            self.tell(f"EXTEND_TIMEOUT_USEC={EXTENDED_S * 1_000_000}")
+            self.send_states(f"EXTEND_TIMEOUT_USEC={EXTENDED_S * 1_000_000}")
 
 
 def this_process() -> Manager:

@@ -73,7 +73,7 @@ class BoundListeners:
             one.setblocking(False)
         return ends[1]
 
-    def end(self, netproc: int) -> socket.socket | None:
+    def find_end(self, netproc: int) -> socket.socket | None:
         """Ours, of the process in this place or of the last one there."""
         ends = self._ends[netproc]
         return None if ends is None else ends[0]
@@ -84,7 +84,7 @@ class BoundListeners:
             for one in (ends or ())[: 1 if netproc == but else 2]:
                 one.close()
 
-    def look(self, before: object, log: Log) -> object:
+    def open_kept(self, before: object, log: Log) -> object:
         """Open what is kept and not open: the settings from now on, those before when that cannot
         be."""
         if not isinstance(self._own, BrokerConfig):
@@ -97,7 +97,7 @@ class BoundListeners:
                 self._listeners.add(one.host, one.port)
         except (ConfigError, CannotStart, StorageFailed) as problem:
             log.event(ERROR, "listeners-not-opened", cause=str(problem))
-            self._listeners.forget(len(self.names))
+            self._listeners.close_others(len(self.names))
             return before
         self._open += new
         self.names += [one.name for one in new]

@@ -54,7 +54,7 @@ _MS: Final = 1_000_000
 _SECOND: Final = 1_000_000_000
 
 
-def hold() -> None:
+def assert_relations() -> None:
     """Raise AssertionError, naming what does not hold."""
     _turns()
     _waits()

@@ -61,7 +61,7 @@ class Reloading:
         self._epoch = 0  # that all have to confirm
         self._changes: list[Changed] = []
 
-    def begin(self, now_ns: int, given: object) -> None:
+    def begin_reload(self, now_ns: int, given: object) -> None:
         """Read the file, and tell everybody. given: the settings that new processes get, renewed in
         place, too."""
         self._reporting.reloads(now_ns)
@@ -90,7 +90,7 @@ class Reloading:
         self._area.write_settings(encoded)
         self._epoch = self._fleet.tell_all()
 
-    def turn(self) -> None:
+    def finish_reload(self) -> None:
         """Say that it is done, when it is."""
         if not self._epoch or not self._fleet.all_confirmed(self._epoch):
             return

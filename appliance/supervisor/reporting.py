@@ -30,23 +30,23 @@ class Reporting:
         self._still = ""
         self._ready = False
 
-    def tell(self, state: str) -> None:
+    def send_state(self, state: str) -> None:
         """READY=1 or STOPPING=1, with a fresh status behind it."""
         self._ready = state == "READY=1"
-        self._manager.tell(state)
+        self._manager.send_states(state)
         self._due_ns = self.standing.due_ns = 0
 
     def reloads(self, now_ns: int) -> None:
         """The settings are being read again; until `reloaded`."""
         if self._ready:
-            self._manager.tell("RELOADING=1", f"MONOTONIC_USEC={now_ns // 1000}")
+            self._manager.send_states("RELOADING=1", f"MONOTONIC_USEC={now_ns // 1000}")
 
     def reloaded(self) -> None:
         """See `reloads`."""
         if self._ready:
-            self.tell("READY=1")
+            self.send_state("READY=1")
 
-    def turn(self, now_ns: int, *, ready: bool) -> int:
+    def report_due(self, now_ns: int, *, ready: bool) -> int:
         """Tell what is due. When (ns) to come again at the latest."""
         manager = self._manager
         if not manager.is_there:

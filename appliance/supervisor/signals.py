@@ -41,7 +41,7 @@ class Wishes:
         self.parent = -1
         self.count = max(1, self.count)
 
-    def heard(self, numbers: bytes, now: int) -> None:
+    def add_signals(self, numbers: bytes, now: int) -> None:
         """Signals that arrived by `now`, one byte each; those read at once are one wish."""
         assert now >= self._last, "the clock goes backwards"
         if not any(number in WANTED for number in numbers):

@@ -22,7 +22,7 @@ from appliance.base.dataclass import dataclass
 from appliance.shell import handing
 from appliance.shell.handing import Guest
 from appliance.shell.log import ERROR, INFO, WARNING, Log
-from appliance.supervisor.activation import FIRST, Passed, told
+from appliance.supervisor.activation import FIRST, Passed, make_environment
 from appliance.supervisor.fleet import SECOND
 from appliance.supervisor.notify import SUCCEEDS
 
@@ -74,7 +74,7 @@ class Succession:
         self._pidfd = -1
         self._until_ns = 0
 
-    def begin(self, now_ns: int, *, ready: bool) -> None:
+    def begin_check(self, now_ns: int, *, ready: bool) -> None:
         """Somebody asks for it: look whether it would start. ready: this one serves."""
         if self.due or self._check is not None:
             return
@@ -97,7 +97,7 @@ class Succession:
         self._pidfd = os.pidfd_open(self._check.pid)
         self._epoll.register(self._pidfd, select.EPOLLIN)
 
-    def turn(self, now_ns: int) -> None:
+    def finish_check(self, now_ns: int) -> None:
         """Hear what was found, if it is."""
         check = self._check
         if check is None:
@@ -139,7 +139,7 @@ class Succession:
         by their number. Returns when there is none, which is said."""
         assert self._successor is not None and self.due
         command = self._successor.command
-        environment = _own_environment() | told(listening, os.getpid())
+        environment = _own_environment() | make_environment(listening, os.getpid())
         environment |= {SUCCEEDS: str(os.getpid()), **self._successor.environment()}
         over = FIRST + len(listening)
         try:

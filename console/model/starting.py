@@ -24,7 +24,7 @@ def check(folders: Sequence[str], broker: BrokerConfig, cluster_id: str) -> str:
     """
     from appliance.supervisor import relations
 
-    relations.hold()
+    relations.assert_relations()
     _look_at_ports(broker)
     _look_at_certificates(broker)
     first = folders[0]

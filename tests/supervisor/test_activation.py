@@ -96,7 +96,7 @@ def test_whoever_waits_in_kept_sockets_is_accepted_by_as_many_netprocs_as_there_
     with siblings(2) as before:
         (address,) = before.addresses
         layout = Layout(netprocs=now, listeners=(address,), names=("PLAINTEXT",))
-        with closing(Listeners(layout, before.keep(["PLAINTEXT"])[:now])) as after:
+        with closing(Listeners(layout, before.keep_open(["PLAINTEXT"])[:now])) as after:
             before.close()
             assert after.addresses == [address]
             for _ in range(20):

@@ -59,9 +59,9 @@ def test_it_is_ended_at_once_whatever_it_does(said):
     one = aside(entry, log)
     one.step(0)
     assert os.read(ready, 1) == b"x"
-    one.end()
+    one.kill_process()
     assert one.pidfd == -1
-    one.end()  # there is nobody any more
+    one.kill_process()  # there is nobody any more
     for fd in (ready, tell):
         os.close(fd)
 

@@ -71,7 +71,7 @@ def manager_of(heard, **more):
 def test_states_reach_the_service_manager_in_one_datagram(tmp_path, abstract):
     name = f"@penstock-test-{os.getpid()}" if abstract else str(tmp_path / "notify")
     with Heard(name) as heard:
-        manager_of(heard).tell("READY=1", "STATUS=well")
+        manager_of(heard).send_states("READY=1", "STATUS=well")
         assert heard.until("STATUS") == ["READY=1", "STATUS=well"]
 
 
@@ -79,7 +79,7 @@ def test_a_manager_that_is_behind_misses_no_state_and_holds_nobody_up(heard):
     manager = manager_of(heard, WATCHDOG_USEC="30000000", WATCHDOG_PID="7")
     said = [f"STATUS={number}" for number in range(40)] + ["READY=1"]
     for one in said:
-        manager.tell(one)
+        manager.send_states(one)
     found = heard.now()
     assert len(found) < len(said), "there is room for few"
     for now_s in range(100, 140):
@@ -91,7 +91,7 @@ def test_a_manager_that_is_behind_misses_no_state_and_holds_nobody_up(heard):
 @pytest.mark.parametrize("address", ["", "relative", "/nowhere/at/all"])
 def test_without_a_manager_nothing_is_told_and_nothing_breaks(address):
     manager = Manager({"NOTIFY_SOCKET": address}, 7)
-    manager.tell("READY=1")
+    manager.send_states("READY=1")
     assert manager.is_there == (address[:1] == "/")
 
 
@@ -203,7 +203,7 @@ def test_nothing_is_fed_and_no_time_is_asked_for_while_a_child_stands_still(hear
         nonlocal now_ns
         for _ in range(3):
             now_ns += EXTENDED_S * SECOND
-            reporting.turn(now_ns, ready=ready)
+            reporting.report_due(now_ns, ready=ready)
         return [one for one in heard.now() if not one.startswith("STATUS=")]
 
     assert said() == [alive] * 3

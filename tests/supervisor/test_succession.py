@@ -9,7 +9,7 @@ import pytest
 
 from appliance.shell.log import Log
 from appliance.supervisor import succession
-from appliance.supervisor.activation import Passed, passed, told
+from appliance.supervisor.activation import Passed, make_environment, passed
 from appliance.supervisor.succession import Succession, Successor
 
 UNKNOWN = "import sys; sys.exit('Error: No such option: --check')"
@@ -24,11 +24,11 @@ def asked():
         successor = Successor((), check) if check else None
         with select.epoll() as epoll, open(reader) as lines:
             found = Succession(successor, epoll, Log("supervisor", fd=writer, journal=False))
-            found.begin(time.monotonic_ns(), ready=ready)
+            found.begin_check(time.monotonic_ns(), ready=ready)
             if found._check is not None:
-                found.begin(time.monotonic_ns(), ready=ready)  # a second wish is the same one
+                found.begin_check(time.monotonic_ns(), ready=ready)  # a second wish is the same one
                 assert lasts_ns or epoll.poll(60), "its end wakes the supervisor"
-            found.turn(time.monotonic_ns() + lasts_ns)
+            found.finish_check(time.monotonic_ns() + lasts_ns)
             found.close()
             os.close(writer)
             return found.due, lines.read()
@@ -69,6 +69,6 @@ def test_who_says_nothing_is_waited_for_a_while(asked):
 
 def test_what_a_successor_is_told_is_what_it_reads():
     names = ["PLAINTEXT", "OUTSIDE", ""]
-    environment = told([Passed(name, None, kept=True) for name in names], 7)
+    environment = make_environment([Passed(name, None, kept=True) for name in names], 7)
     assert environment["LISTEN_FDS"] == "3" and passed(environment, 8) == []
     assert environment["LISTEN_FDNAMES"] == "kept.PLAINTEXT:kept.OUTSIDE:kept."

@@ -77,7 +77,7 @@ TERM, INT, HUP = (bytes([number]) for number in (signal.SIGTERM, signal.SIGINT, 
 def test_signals_of_one_wish_count_once_and_a_later_one_again(heard, count):
     wishes = Wishes()
     for at, numbers in heard:
-        wishes.heard(numbers, 7 * SECOND + at)
+        wishes.add_signals(numbers, 7 * SECOND + at)
     assert wishes.count == count
 
 
