@@ -38,7 +38,7 @@ from console.screens.places import Place
 from console.screens.world import GroupsSeen
 from penstock.local import Appliance
 
-SIZE = (110, 32)
+SIZE, LARGE = (110, 32), (150, 44)
 PICTURED = (
     Place("overview"), Place("topics"), Place("group", "billing"), Place("quotas"),
     Place("records", "flights"), Place("txns"), Place("log"),
@@ -121,9 +121,11 @@ class _Made:
         """The sources of the console are told what these tables hold."""
         local = Local(app.world.link, app.world.hush.breathe)
         local._meter = _MadeMeter(self, app.world.hush.breathe)
-        quiet = SimpleNamespace(look=tuple, whole=[], of_topics={}, left_out=0)
+        quiet = SimpleNamespace(
+            read_samples=tuple, read_connections=tuple, whole=[], of_topics={}, left_out=0
+        )
         local._recent = local._clients = quiet
-        app.world.facts.ask = local.look
+        app.world.facts.ask = local.read_facts
         app.world.groups.ask = lambda: GroupsSeen(
             [Listed(f"group-{n:05}", "stable", "classic") for n in range(self.groups)], {}
         )
@@ -362,14 +364,15 @@ async def _pictures(bootstrap, folder, seconds):
             for place in PICTURED:
                 if place.kind == "txns":
                     meanwhile.enter_context(_transaction(bootstrap))
-                await app.go(place)
+                await pilot.resize_terminal(*(LARGE if place.kind == "overview" else SIZE))
+                await app.go_to(place)
                 await _until(pilot, lambda place=place: world.main(place).shown.value)
                 if place.kind == "overview":
                     await pilot.press("z", "z", "z")  # the last minute: there is no more to see
                 # What is asked again has its second answer then, and a transaction its age.
                 await pilot.pause(8.0 if place.kind == "txns" else 3.0)
                 photograph(place.kind)
-        await app.go(Place("topic", "flights"))
+        await app.go_to(Place("topic", "flights"))
         await pilot.press("D")
         await _until(pilot, lambda: getattr(app.screen, "state", "") == READY)
         await pilot.pause(0.5)

@@ -69,12 +69,12 @@ def _fill(bootstrap, count, partitions):
 async def _search(bootstrap, about, text):
     running = Running(Link(bootstrap, {}, 30.0, read_only=True), "flights", "start", text)
     began, longest = time.perf_counter(), 0.0
-    running.start()
+    running.start_scan()
     while running.is_running:
         before = time.perf_counter()
         await asyncio.sleep(_LOOK_S)
         longest = max(longest, time.perf_counter() - before - _LOOK_S)
-        assert not running.take()
+        assert not running.take_found()
     took = time.perf_counter() - began
     told = running.progress
     assert running.state == DONE, (running.state, running.failure)

@@ -13,7 +13,7 @@ from console.flags.output import formatted
 from console.model.audit import AuditFilter, AuditReader, entry_text, since_text
 from console.model.failure import OK, usage
 from console.model.offsets import time_of
-from console.show.output import emit, plain, say
+from console.show.output import emit, plain, print_note
 
 _EVERY_S: Final = 0.3
 _LINES: Final = ("table", "wide")
@@ -66,7 +66,7 @@ def command(
             del latest[:-lines]
     _print(latest[-lines:], output)
     if not latest and output in _LINES:
-        say("no matching entries")
+        print_note("no matching entries")
     while follow:
         sys.stdout.flush()
         time.sleep(_EVERY_S)

@@ -12,7 +12,7 @@ import click
 from console.flags.connection import connected
 from console.model.failure import usage
 from console.model.link import Link
-from console.show.output import say
+from console.show.output import print_note
 
 _LOOPBACK: Final = ("localhost", "127.0.0.1")
 _IN_BROWSER: Final = "TEXTUAL_DRIVER"
@@ -87,7 +87,7 @@ def _demo(stack: ExitStack) -> tuple[Link, str | None]:
         signal.signal(number, _end)
     demo = stack.enter_context(Background())
     if demo.reason is not None:
-        say(f"The jobs of the demo are left out: {demo.reason}.")
+        print_note(f"The jobs of the demo are left out: {demo.reason}.")
     return Link(demo.bootstrap, {}, 30.0), demo.jobs_folder or None
 
 
@@ -112,10 +112,10 @@ def _offer(stack: ExitStack, link: Link) -> None:
     try:
         reach(link.bootstrap)
     except Failure as nobody:
-        say(f"{nobody.message}.")
+        print_note(f"{nobody.message}.")
     else:
         return
-    say(f"penstock up starts an appliance in this terminal; its data: ./{DEFAULT_DATA}")
+    print_note(f"penstock up starts an appliance in this terminal; its data: ./{DEFAULT_DATA}")
     if not asked("Start it now, in the background?"):
         return
     appliance = Appliance(os.path.abspath(DEFAULT_DATA), port=int(port), outlives=True)
@@ -126,5 +126,5 @@ def _offer(stack: ExitStack, link: Link) -> None:
     ends = (
         f"It goes on running: kill {appliance.pid} ends it in order. Its log: {appliance.log_file}"
     )
-    say(ends)
-    stack.callback(say, ends)
+    print_note(ends)
+    stack.callback(print_note, ends)

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from console.model.failure import OK, usage
 from console.model.link import Link
-from console.show.output import say
+from console.show.output import print_note
 from penstock import tied
 from penstock.local import OURSELVES
 
@@ -55,8 +55,8 @@ def serve(
         command += ["--read-only"] if read_only else []
 
         def ready(_: str) -> None:
-            say(f"http://{_HOST}:{port}/?token={token}")
-            say("Ctrl-C ends it.")
+            print_note(f"http://{_HOST}:{port}/?token={token}")
+            print_note("Ctrl-C ends it.")
 
         os.environ |= tied.environment()  # textual-serve hands it to every browser's console
         _run(shlex.join(command), door, token, ready)

@@ -22,7 +22,7 @@ from console.model.records.seeking import Seek, parse_seek
 from console.model.topics import choose, listed
 from console.root import OUTPUT_KEY
 from console.show import record_csv as csv
-from console.show.output import say
+from console.show.output import print_note
 from console.show.record_format import printer
 from console.show.record_json import decoded as decoded_line
 from console.show.record_json import meta, whole
@@ -133,15 +133,16 @@ def command(
         show = _decoding(decoders, None if as_json else show, unread)
     if group is None:
         found = read(
-            link, chosen, partitions, seek, keep, exit_at_end=exit_at_end, count=count, remark=say
-        )
+            link, chosen, partitions, seek, keep,
+            exit_at_end=exit_at_end, count=count, remark=print_note,
+        )  # fmt: skip
     elif partitions or filter_text or seek.rest is None or seek.named or seek.has_stop:
         raise usage("-g goes with -o start and -o end alone: the group says what is read")
     else:
         first = seek.rest.first
         found = read_as_member(link, group, chosen, first, exit_at_end=exit_at_end, count=count)
     shown = _print(found, show, csv.TITLES if as_csv else b"", raw=raw)
-    say(f"{shown} record{'s'[: shown != 1]}{unread}")
+    print_note(f"{shown} record{'s'[: shown != 1]}{unread}")
 
 
 class _Unread:
@@ -203,7 +204,7 @@ def _topics(link: Link, topics: tuple[str, ...], regex: str | None) -> list[str]
         return list(dict.fromkeys(topics))
     found = list(choose(listed(link), (), regex, internal=False))
     if not found:
-        say(f"no topic is found by {regex}")
+        print_note(f"no topic is found by {regex}")
     return found
 
 

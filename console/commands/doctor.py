@@ -16,7 +16,7 @@ from console.model.failure import usage
 from console.model.link import asking
 from console.model.profiles import looking, where
 from console.show.findings import lines, rows, summary
-from console.show.output import emit, say
+from console.show.output import emit, print_note
 
 _LIMIT_S = 10.0
 
@@ -56,11 +56,11 @@ def command(data: str | None, bootstrap: str | None, fix: bool, yes: bool, outpu
         facts = _look(host, data, bootstrap)
         found = judge.findings(facts)
     for remark in facts.remarks:
-        say(remark)
+        print_note(remark)
     if output == "table":
         for line in lines(found, facts.uid):
             print(line)
-        say(summary(found))
+        print_note(summary(found))
     else:
         emit(rows(found), output, name="check")
     return judge.code(found)
@@ -87,5 +87,5 @@ def _fixed(host: Host, found: list[Finding], *, yes: bool) -> bool:
 
     done = apply(host, found, allowed)
     for one in done:
-        say(f"{one.finding.typed}: {one.problem or 'done'}")
+        print_note(f"{one.finding.typed}: {one.problem or 'done'}")
     return bool(done)

@@ -17,7 +17,7 @@ from console.model import folder_copy, kafka_folder
 from console.model.data_folder import DEFAULT_DATA, DEFAULT_NODE, KEPT
 from console.model.failure import OK, Failure
 from console.model.kafka_folder import Found
-from console.show.output import Row, emit, say
+from console.show.output import Row, emit, print_note
 from console.show.progress import Progress
 
 _MB: Final = 1_000_000
@@ -56,8 +56,10 @@ def take_in(folder: str, data: str, dry_run: bool, yes: bool, output: str) -> in
         if node != DEFAULT_NODE:
             extra = {KEPT: f"node.id={node}\n".encode()}
         with _copying(found) as is_at:
-            kafka_folder.take(disk, found, target, is_at, extra)
-    say(f"penstock up --data {data} opens it; never start Apache Kafka on {folder} beside it")
+            kafka_folder.import_folder(disk, found, target, is_at, extra)
+    print_note(
+        f"penstock up --data {data} opens it; never start Apache Kafka on {folder} beside it"
+    )
     return OK
 
 
@@ -91,8 +93,8 @@ def give_out(folder: str, data: str, dry_run: bool, yes: bool, output: str) -> i
         if not _agreed(found, target, output, dry_run=dry_run, yes=yes):
             return OK
         with _copying(found) as is_at:
-            kafka_folder.give(disk, found, target, is_at, time.time_ns() // _MB)
-    say(f"kafka-server-start.sh {target}/server.properties starts Apache Kafka on it")
+            kafka_folder.export_folder(disk, found, target, is_at, time.time_ns() // _MB)
+    print_note(f"kafka-server-start.sh {target}/server.properties starts Apache Kafka on it")
     return OK
 
 
@@ -124,7 +126,7 @@ def _agreed(found: Found, target: str, output: str, *, dry_run: bool, yes: bool)
         plan["notes"] = found.notes
     emit([plan], output)
     for note in found.notes:
-        say(f"note: {note}")
+        print_note(f"note: {note}")
     if dry_run:
         return False
     confirm(f"{found.size / _MB:.0f} MB are copied into {target}", yes=yes)

@@ -14,8 +14,8 @@ from console.flags.output import remember
 from console.model.failure import usage
 from console.model.link import Link
 from console.model.outgoing import ENCODINGS, TEXT, encoded
-from console.model.writing import write
-from console.show.output import FORMATS, emit, rows_of, say
+from console.model.writing import write_records
+from console.show.output import FORMATS, emit, print_note, rows_of
 from console.show.record_format import Headers, parse_headers, reader, unescape
 from console.show.record_json import read_line
 
@@ -81,10 +81,10 @@ def command(
     chosen = {"compression_type": compression, "acks": acks}
     settings = {key: value for key, value in chosen.items() if value is not None}
     records = _records(files, **how)
-    count, places = write(link, topic, records, settings, keep=output is not None)
+    count, places = write_records(link, topic, records, settings, keep=output is not None)
     if output:
         emit(rows_of(places), output, name="topic")
-    say(f"{count} record{'s'[: count != 1]} to {topic}")
+    print_note(f"{count} record{'s'[: count != 1]} to {topic}")
 
 
 def _records(

@@ -15,7 +15,7 @@ from console.model.backup.manifest import Manifest
 from console.model.failure import OK
 from console.model.offsets import time_of
 from console.show.figures import moment
-from console.show.output import Row, emit, say
+from console.show.output import Row, emit, print_note
 from console.show.progress import Progress
 
 
@@ -54,18 +54,20 @@ def command(
         planned = restoring.planned(kept, chosen, paths, to_ms)
         _show({"name": chosen.name, **asdict(planned)}, planned.to_ms if to else None, output)
         _tell_left_out(chosen)
-        say("dry run: nothing is written" + ("; the bytes are those before the cut" if to else ""))
+        print_note(
+            "dry run: nothing is written" + ("; the bytes are those before the cut" if to else "")
+        )
         return OK
     made = restoring.restore(OsDisk(), kept, chosen, paths, progress.is_at, to_ms)
     progress.wipe()
     _show({"name": chosen.name, **asdict(made)}, made.to_ms if to else None, output)
     _tell_left_out(chosen)
     if made.alone:
-        say(
+        print_note(
             f"it was node {chosen.node_id} of a cluster; it becomes a single appliance with a "
             "new cluster id"
         )
-    say(f"penstock up --data {folders[0]} opens it")
+    print_note(f"penstock up --data {folders[0]} opens it")
     return OK
 
 
@@ -81,11 +83,11 @@ def _show(row: Row, to_ms: int | None, output: str) -> None:
 
 def _tell_left_out(chosen: Manifest) -> None:
     for text in chosen.left_out:
-        say(f"not in this backup: {text}")
+        print_note(f"not in this backup: {text}")
     if chosen.missing:
-        say(f"partitions of other nodes only, empty after the restore: {chosen.missing}")
+        print_note(f"partitions of other nodes only, empty after the restore: {chosen.missing}")
     if chosen.torn:
-        say(
+        print_note(
             "transactions were completing throughout: without --to it ends at the last point "
             "where all are complete"
         )

@@ -78,5 +78,5 @@ def _meter(ctx: click.Context, data: str, over: float | None) -> Meter:
         if over is None:
             return meter
         time.sleep(over)
-    meter.look()
+    meter.read_counters()
     return meter

@@ -7,7 +7,7 @@ import click
 
 from appliance.shell.version import current
 from console.flags.connection import connected
-from console.flags.folder import profile_named, told
+from console.flags.folder import announce_folder, profile_named
 from console.flags.output import formatted
 from console.flags.units import Seconds
 from console.flags.watch import watched
@@ -65,12 +65,12 @@ def _look(ctx: click.Context, link: Link, data: str, over: float) -> Standing:
     if watch is None:
         addressed = ctx.params.get("bootstrap")
         if not data and not addressed and (said := where(None, profile_named())).data:
-            data = told(Folder(said.data, f"of profile {said.name}"))
+            data = announce_folder(Folder(said.data, f"of profile {said.name}"))
         try:
             there = at_folder(data, link) if data and not addressed else link
         except Failure as lost:
             return Standing(data, time.time(), lost)
         ctx.meta[_WATCH] = watch = Watch(there, data, usual=usual().path)
-        if over and watch.begin():
+        if over and watch.read_counters():
             time.sleep(over)
-    return watch.look()
+    return watch.read_standing()

@@ -39,15 +39,16 @@ class _Look:
 
     def again(self) -> None:
         """Reads the figures since the last call. Raises Failure: the appliance has ended."""
-        self._meter.look()
+        self._meter.read_counters()
         now_s = time.monotonic()
         span_s, self._began_s = now_s - self._began_s, now_s
         self.seen = self._told(f"last {span_s:.1f} s")
 
     def _told(self, since: str) -> Seen:
         return Seen(
-            time.strftime("%H:%M:%S"), since, self._meter.topics(), self._clients.look(),
-            self._meter.processes(), sum(one.requests_s for one in self._meter.apis()),
+            time.strftime("%H:%M:%S"), since, self._meter.topics(),
+            self._clients.read_connections(), self._meter.processes(),
+            sum(one.requests_s for one in self._meter.apis()),
         )  # fmt: skip
 
 

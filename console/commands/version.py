@@ -7,7 +7,7 @@ import click
 from appliance.shell.version import current
 from console.flags.output import formatted
 from console.model.version import compiled
-from console.show.output import emit_one, say
+from console.show.output import emit_one, print_note
 
 
 @click.command("version")
@@ -24,7 +24,7 @@ def command(output: str) -> None:
     if output == "table":
         print(f"penstock {current()}, hot modules {_hot_modules()}")
         if not compiled():
-            say("slower: install a C compiler and Python's headers, then Penstock again")
+            print_note("slower: install a C compiler and Python's headers, then Penstock again")
         return
     row = {
         "name": "penstock",

@@ -6,10 +6,10 @@ from typing import Final
 
 import click
 
-from console.flags.folder import data_option, profile_named, told
+from console.flags.folder import announce_folder, data_option, profile_named
 from console.flags.output import formatted
 from console.flags.units import Seconds
-from console.model.data_folder import find
+from console.model.data_folder import find_folder
 from console.model.failure import NEGATIVE, OK, UNREACHABLE
 from console.model.waiting import Waiting
 from console.show.output import emit_one
@@ -53,18 +53,18 @@ def command(
     penstock wait --probe
     """
     until = time.monotonic() + timeout
-    place = find(data, bootstrap, profile_named(), must=False, asks=False)
+    place = find_folder(data, bootstrap, profile_named(), must=False, asks=False)
     waiting = Waiting(place.path, bootstrap, probes=probe)
-    found = waiting.look()
+    found = waiting.read_verdict()
     find_at = 0.0
     while found.missing and time.monotonic() < until:
         time.sleep(_PROBE_AGAIN_S if waiting.probed else _AGAIN_S)
         if not waiting.is_there and time.monotonic() >= find_at:  # it may come up elsewhere
-            place = find(data, bootstrap, profile_named(), must=False, asks=False)
+            place = find_folder(data, bootstrap, profile_named(), must=False, asks=False)
             find_at = time.monotonic() + _FIND_AGAIN_S
             waiting.look_into(place.path)
-        found = waiting.look()
-    told(place)
+        found = waiting.read_verdict()
+    announce_folder(place)
     ready = not found.missing
     row = {"ready": ready, "missing": list(found.missing), "warnings": list(found.warnings)}
     if probe:

@@ -10,7 +10,7 @@ from typing import Final
 import click
 
 from console.model.failure import Failure, usage
-from console.show.output import plain, say
+from console.show.output import plain, print_note
 
 undoable = click.option(
     "--yes", "-y", is_flag=True, expose_value=False, hidden=True,
@@ -64,7 +64,7 @@ def _need_terminal(what: str) -> None:
 
 
 def _ask(question: str) -> str:
-    say("")
+    print_note("")
     sys.stderr.write(plain(question))
     sys.stderr.flush()
     return sys.stdin.readline().strip()

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import click
 
-from console.model.data_folder import DEFAULT_DATA, Folder, find
-from console.show.output import say
+from console.model.data_folder import DEFAULT_DATA, Folder, find_folder
+from console.show.output import print_note
 
 FOUND: Final = f"that of --profile, of the service, or ./{DEFAULT_DATA}"
 data_option = click.option(
@@ -35,13 +35,13 @@ def located(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def folder(data: str | None, bootstrap: str | None, *, must: bool = True) -> str:
     """As `find` finds it; says which one it is where nobody has named it. Raises Failure."""
-    return told(find(data, bootstrap, profile_named(), must=must))
+    return announce_folder(find_folder(data, bootstrap, profile_named(), must=must))
 
 
-def told(found: Folder) -> str:
+def announce_folder(found: Folder) -> str:
     """Its path, said on stderr where it is not what one expects."""
     if found.why:
-        say(f"data folder {found.path}, {found.why}")
+        print_note(f"data folder {found.path}, {found.why}")
     return found.path
 
 

@@ -26,7 +26,7 @@ from appliance.config.acl_checks import NODES, OPEN, SUPER_USERS
 from console.model.configs import BROKER, values_of
 from console.model.failure import Failure, usage
 from console.model.link import Link
-from console.model.plain_request import ask
+from console.model.plain_request import ask_server
 from console.model.refusals import check
 
 _DESCRIBE: Final = 29
@@ -145,7 +145,7 @@ def check_applies(operation: int, target: Target) -> None:
 
 def rules(link: Link) -> list[AclRule]:
     """Every rule, by resource, name and principal. Raises Failure."""
-    answer = ask(link, _DESCRIBE, _VERSION, _filter(None))
+    answer = ask_server(link, _DESCRIBE, _VERSION, _filter(None))
     _check(int(answer.error_code), answer.error_message)
     found = [
         AclRule(
@@ -162,7 +162,9 @@ def add(link: Link, wanted: Sequence[AclRule]) -> None:
     """Make these rules. Raises Failure for the first that is refused."""
     for start in range(0, len(wanted), AT_ONCE):
         part = wanted[start : start + AT_ONCE]
-        answer = ask(link, _CREATE, _VERSION, {"creations": [_creation(one) for one in part]})
+        answer = ask_server(
+            link, _CREATE, _VERSION, {"creations": [_creation(one) for one in part]}
+        )
         for one, row in zip(part, answer.results, strict=True):
             _check(int(row.error_code), row.error_message or sentence(one))
 
@@ -171,7 +173,7 @@ def remove(link: Link, gone: Sequence[AclRule]) -> None:
     """Remove exactly these rules. Raises Failure for the first that is refused."""
     for start in range(0, len(gone), AT_ONCE):
         part = gone[start : start + AT_ONCE]
-        answer = ask(link, _DELETE, _VERSION, {"filters": [_filter(one) for one in part]})
+        answer = ask_server(link, _DELETE, _VERSION, {"filters": [_filter(one) for one in part]})
         for one, row in zip(part, answer.filter_results, strict=True):
             _check(int(row.error_code), row.error_message or sentence(one))
 

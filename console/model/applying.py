@@ -173,14 +173,14 @@ def _setting(link: Link, target: Target, wanted: Mapping[str, str | None]) -> Ch
         configs.change(link, target, asked, dry_run=False)
         return "set"
 
-    def seen(link: Link) -> str | None:
+    def find_done(link: Link) -> str | None:
         own = _own(link, target)
         done = all(own.get(key) == value for key, value in wanted.items())
         return "set" if done else None
 
     flag = {TOPIC: ("-t", target.name), GROUP: ("-g", target.name)}.get(target.kind, ())
     words = [f"{key}={value}" for key, value in wanted.items() if value is not None]
-    return Change("Set", ("config", "set", *words, *flag), apply, seen)
+    return Change("Set", ("config", "set", *words, *flag), apply, find_done)
 
 
 # Quotas -------------------------------------------------------------------------------------------

@@ -6,17 +6,17 @@ from typing import Final
 
 from appliance.config.listeners import in_url
 from console.model.certificates import AT_ONCE_S, Shown
-from console.model.certificates import told as told_time
+from console.model.certificates import describe_problem as told_time
 from console.model.cluster import Seen
 from console.model.cluster_watch import ClusterSeen
 from console.model.disk import LogFolder
-from console.model.expiry import LOST, Risk, cut, told
+from console.model.expiry import LOST, Risk, cut, describe_risk
 from console.model.failure import Failure
 from console.model.forecast import SOON_S, Forecast
 from console.model.jobs import Status
 from console.model.local import Facts
 from console.model.open_transactions import Open, is_late, is_overdue
-from console.model.open_transactions import told as told_open
+from console.model.open_transactions import describe_held as told_open
 
 BAD: Final = "bad"
 WARN: Final = "warn"
@@ -141,7 +141,12 @@ def _unread(risks: Sequence[Risk]) -> list[Notice]:
         if one.members or one.by != LOST:
             first.setdefault(one.group, one)
     return [
-        Notice(BAD if one.by == LOST else WARN, told(one), f"or :group {cut(one.group)}", "groups")
+        Notice(
+            BAD if one.by == LOST else WARN,
+            describe_risk(one),
+            f"or :group {cut(one.group)}",
+            "groups",
+        )
         for one in first.values()
     ]
 

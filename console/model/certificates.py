@@ -35,7 +35,7 @@ class Shown(NamedTuple):
     problem: str = ""
 
 
-def look(listener: Secured, shows: Shows = certificate) -> Shown:
+def read_certificate(listener: Secured, shows: Shows = certificate) -> Shown:
     """Reads the certificate presented there now, within seconds."""
     try:
         return Shown(listener, shows(listener.host, listener.port, _PATIENCE_S))
@@ -56,16 +56,16 @@ class Watch:
         self._of: Sequence[Secured] = ()
         self._found: tuple[Shown, ...] = ()
 
-    def look(self, listeners: Iterable[Secured]) -> tuple[Shown, ...]:
+    def read_certificates(self, listeners: Iterable[Secured]) -> tuple[Shown, ...]:
         """Returns the presented certificates, at most a minute old."""
         wanted, now_s = list(listeners), self._clock()
         if wanted != self._of or now_s >= self._due_s:
             self._of, self._due_s = wanted, now_s + EVERY_S
-            self._found = tuple(look(one, self._shows) for one in wanted)
+            self._found = tuple(read_certificate(one, self._shows) for one in wanted)
         return self._found
 
 
-def told(found: ShownCertificate, now_s: float) -> str:
+def describe_problem(found: ShownCertificate, now_s: float) -> str:
     """The problem with a certificate's validity, as a part of a sentence; "" when it is good for
     another two weeks. now_s: since 1970.
     """

@@ -29,7 +29,7 @@ class Place(NamedTuple):
 def place(link: Link) -> Place | None:
     """The listener of the first broker where clients log in, one with TLS before others; None when
     there is none. Raises Failure."""
-    number = str(min(cluster.look(link).brokers))
+    number = str(min(cluster.read_cluster(link).brokers))
     keys = (_ADVERTISED, _LISTENERS, _PROTOCOLS)
     told = values_of(link, BROKER, (number,), keys).get(number, {})
     pairs = (one.partition(":") for one in (told.get(_PROTOCOLS) or "").split(","))

@@ -62,7 +62,7 @@ class Pushes:
     def __init__(self, table: PushTable) -> None:
         self._metrics = ClientMetrics(table)
 
-    def look(self) -> tuple[Pushing, ...]:
+    def read_pushes(self) -> tuple[Pushing, ...]:
         """By client id."""
         now_ms = time.monotonic_ns() // _NS_MS
         found = (Pushing(_instance(one, now_ms), one.samples) for one in self._metrics.look(now_ms))
@@ -71,7 +71,7 @@ class Pushes:
 
 def instances(data_dir: str) -> list[Instance]:
     """The clients that push to the appliance in a data folder, by client id. Raises Failure."""
-    return [one.client for one in Pushes(observed(data_dir).tables.pushes).look()]
+    return [one.client for one in Pushes(observed(data_dir).tables.pushes).read_pushes()]
 
 
 def _instance(one: PushedSamples, now_ms: int) -> Instance:
@@ -94,7 +94,7 @@ def values(data_dir: str, who: str, prefix: str) -> list[Value]:
     """The last metrics of the clients with this client id or instance id, whose names begin with
     `prefix`. Raises Failure, also for an unknown client.
     """
-    every = Pushes(observed(data_dir).tables.pushes).look()
+    every = Pushes(observed(data_dir).tables.pushes).read_pushes()
     clients = [one for one in every if who in (one.client.client_id, one.client.instance)]
     if not clients:
         raise Failure(

@@ -69,7 +69,7 @@ class Connections:
         self._before: dict[_Key, Connected] = {}
         self._rates: dict[_Key, Rates] = {}
 
-    def look(self) -> tuple[Connection, ...]:
+    def read_connections(self) -> tuple[Connection, ...]:
         """Returns the connections, the fastest first. Rates cover the time between the last two
         updates, which the appliance makes once a second; at the first call, the time since each
         connected.
@@ -130,8 +130,8 @@ def connections(data_dir: str, over_s: float) -> tuple[Connection, ...]:
     0: since each connected. Raises Failure.
     """
     every = Connections(observed(data_dir).tables.clients)
-    found = every.look()
+    found = every.read_connections()
     if over_s:
         time.sleep(over_s)
-        found = every.look()
+        found = every.read_connections()
     return found

@@ -31,7 +31,7 @@ class Seen:
     leaderless: int
 
 
-def look(link: Link) -> Cluster:
+def read_cluster(link: Link) -> Cluster:
     """Raises Failure."""
     answer = link.wait(link.admin().describe_cluster(request_timeout=link.timeout_s))
     controller = answer.controller
@@ -53,7 +53,7 @@ class Topics:
         self._breathe = breathe
         self._by_pages = link.is_asked
 
-    def look(self) -> dict[str, Seen]:
+    def read_topics(self) -> dict[str, Seen]:
         """By name. Raises Failure."""
         if not self._by_pages:
             return self._whole()

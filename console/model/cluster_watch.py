@@ -16,7 +16,7 @@ from console.model.link import Link
 from console.model.moves import Move
 from console.model.nodes import Node, Nodes
 from console.model.partitions import Partition, partitions
-from console.model.plain_request import ask
+from console.model.plain_request import ask_server
 from console.model.refusals import name_of_code
 from console.model.replicas import Health
 
@@ -88,7 +88,7 @@ class Paces(Generic[K]):
     def __init__(self) -> None:
         self._past: dict[K, deque[tuple[float, int]]] = {}
 
-    def tell(self, now_s: float, left: Mapping[K, int]) -> dict[K, Pace]:
+    def update_paces(self, now_s: float, left: Mapping[K, int]) -> dict[K, Pace]:
         """left: of everything that is not done; what is not named any more is forgotten."""
         self._past = {key: self._past.get(key, deque()) for key in left}
         return {key: self._pace(key, now_s, much) for key, much in left.items()}
@@ -119,9 +119,9 @@ class Watch:
         self._paces: Paces[Copy] = Paces()
         self._move_paces: Paces[Place] = Paces()
 
-    def look(self, now_s: float) -> ClusterSeen:
+    def read_cluster(self, now_s: float) -> ClusterSeen:
         """now_s: of a clock that never goes back. Raises Failure."""
-        found = nodes.look(self._link)
+        found = nodes.read_nodes(self._link)
         self._link.knows(one.address for one in found.brokers.values() if one.address)
         self._several = self._several or len(found.all) > 1
         self._voters = found.quorum.voters or self._voters
@@ -148,8 +148,9 @@ class Watch:
             if one.bytes is not None and one.copied is not None
         }
         return replace(
-            seen, health=health, counts=self._count(every), paces=self._paces.tell(now_s, left),
-            moves=tuple(moving), move_paces=self._move_paces.tell(now_s, to_copy),
+            seen, health=health, counts=self._count(every),
+            paces=self._paces.update_paces(now_s, left),
+            moves=tuple(moving), move_paces=self._move_paces.update_paces(now_s, to_copy),
         )  # fmt: skip
 
     def _count(self, every: Iterable[Partition]) -> dict[int, Count]:
@@ -174,7 +175,7 @@ def disks(link: Link, found: Mapping[int, Node]) -> dict[int, Disks]:
         if not node.address or not node.lives:
             continue
         try:
-            answer = ask(link, *_DESCRIBE_LOG_DIRS, {"topics": None}, node.address)
+            answer = ask_server(link, *_DESCRIBE_LOG_DIRS, {"topics": None}, node.address)
         except Failure:
             continue
         well = [one for one in answer.results if not one.error_code]

@@ -12,7 +12,7 @@ from typing import Any, Final
 from console.model import cluster
 from console.model.failure import UNREACHABLE, Failure, usage
 from console.model.link import Link
-from console.model.plain_request import ask
+from console.model.plain_request import ask_server
 from console.model.refusals import check
 
 TOPIC, BROKER, LOGGERS, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
@@ -130,7 +130,7 @@ def values_of(
         asked = {"include_synonyms": False, "include_documentation": False, "resources": wanted}
         return {
             one.resource_name: {each.name: each.value for each in one.configs}
-            for one in ask(link, *_DESCRIBE, asked).results
+            for one in ask_server(link, *_DESCRIBE, asked).results
             if not int(one.error_code)
         }
     asking = {name: _resource(Target(kind, name)) for name in names}
@@ -161,7 +161,7 @@ def change(link: Link, target: Target, changes: Changes, *, dry_run: bool) -> li
     return rows
 
 
-def put(link: Link, target: Target, changes: Changes) -> None:
+def write_settings(link: Link, target: Target, changes: Changes) -> None:
     """Change settings without a look at what they were. Raises Failure."""
     alter = _alter if link.is_asked else _alter_by_client
     alter(link, target, changes, dry_run=False)
@@ -184,7 +184,7 @@ def _described(link: Link, target: Target) -> list[Setting]:
         "include_synonyms": True,
         "include_documentation": True,
     }
-    (found,) = ask(link, *_DESCRIBE, asked, _server(link, target)).results
+    (found,) = ask_server(link, *_DESCRIBE, asked, _server(link, target)).results
     check(int(found.error_code), found.error_message, target.name or str(target))
     return [_setting(one) for one in found.configs]
 
@@ -193,7 +193,7 @@ def _server(link: Link, target: Target) -> str | None:
     """The broker to ask for a target's settings, if there are several."""
     if target.kind not in (BROKER, LOGGERS) or not target.name.isdecimal():
         return None
-    brokers = cluster.look(link).brokers
+    brokers = cluster.read_cluster(link).brokers
     return brokers.get(int(target.name)) if len(brokers) > 1 else None
 
 
@@ -239,7 +239,7 @@ def _alter(link: Link, target: Target, changes: Changes, *, dry_run: bool) -> No
     resource = {"resource_type": target.kind, "resource_name": target.name, "configs": configs}
     asked = {"resources": [resource], "validate_only": dry_run}
     server = _server(link, target) if target.kind == LOGGERS else None  # others pass it on
-    (found,) = ask(link, *_ALTER, asked, server).responses
+    (found,) = ask_server(link, *_ALTER, asked, server).responses
     check(int(found.error_code), found.error_message, target.name or str(target))
 
 

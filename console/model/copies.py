@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from console.model.link import Link
 from console.model.nodes import Node
 from console.model.partitions import Partition, partitions
-from console.model.replicas import Held, held
+from console.model.replicas import Held, read_replicas
 
 
 @dataclass(slots=True, frozen=True)
@@ -42,7 +42,7 @@ def placed(link: Link, name: str, nodes: Mapping[int, Node]) -> dict[int, Placed
         for node in one.replicas:
             wanted[node].append(one.place)
     has = {
-        node: held(link, nodes[node].address, places)
+        node: read_replicas(link, nodes[node].address, places)
         for node, places in wanted.items()
         if node in nodes and nodes[node].address and nodes[node].lives
     }

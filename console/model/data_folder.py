@@ -32,7 +32,7 @@ class Folder(NamedTuple):
     why: str = ""
 
 
-def find(
+def find_folder(
     data: str | None,
     bootstrap: str | None = None,
     profile: str | None = None,

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from console.model.failure import Failure
 from console.model.link import Link
-from console.model.plain_request import ask
+from console.model.plain_request import ask_server
 from console.model.refusals import name_of_code
 
 _MAY_MEAN_FULL: Final = frozenset(
@@ -56,7 +56,7 @@ def log_folders(
     Raises Failure."""
     only = [{"topic": one, "partitions": list(range(n))} for one, n in (topics or {}).items()]
     asked = {"topics": None if used and topics is None else only if used else []}
-    return [_log_folder(one) for one in ask(link, _DESCRIBE_LOG_DIRS, 4, asked).results]
+    return [_log_folder(one) for one in ask_server(link, _DESCRIBE_LOG_DIRS, 4, asked).results]
 
 
 def _log_folder(one: Any) -> LogFolder:
@@ -83,7 +83,7 @@ def sizes(
     asked = [{"topic": name, "partitions": list(numbers)} for name, numbers in wanted.items()]
     found: dict[tuple[str, int], int] = {}
     try:
-        for folder in ask(link, _DESCRIBE_LOG_DIRS, 4, {"topics": asked}, server).results:
+        for folder in ask_server(link, _DESCRIBE_LOG_DIRS, 4, {"topics": asked}, server).results:
             for topic in folder.topics:
                 for one in topic.partitions:
                     key = topic.name, int(one.partition_index)
@@ -136,14 +136,14 @@ def _keep_bytes(link: Link) -> int:
         "allow_auto_topic_creation": False,
         "include_topic_authorized_operations": False,
     }
-    node = int(ask(link, _METADATA, 12, asked).controller_id)
+    node = int(ask_server(link, _METADATA, 12, asked).controller_id)
     resource = {
         "resource_type": _BROKER,
         "resource_name": str(node),
         "configuration_keys": (_KEEP,),
     }
     asked = {"resources": [resource], "include_synonyms": False, "include_documentation": False}
-    for result in ask(link, _DESCRIBE_CONFIGS, 4, asked).results:
+    for result in ask_server(link, _DESCRIBE_CONFIGS, 4, asked).results:
         for one in result.configs:
             return int(one.value)
     return -1

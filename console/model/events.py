@@ -137,7 +137,7 @@ class Feed:
         self._seen = EventsSeen()
         self._open()
 
-    def look(self) -> list[Event]:
+    def read_new(self) -> list[Event]:
         """Those that have come since the last look, by their time."""
         is_over = not self._observer.alive  # first: what it says with its last breath is read
         new, missed = self._new()
@@ -166,7 +166,7 @@ class Feed:
         return self._observer.head.started_ms
 
     @property
-    def seen(self) -> EventsSeen:
+    def events_seen(self) -> EventsSeen:
         """As of the last look."""
         return self._seen
 
@@ -198,12 +198,12 @@ class Feeds:
     def __init__(self) -> None:
         self._feed: Feed | None = None
 
-    def look(self, data_dir: str) -> EventsSeen:
+    def read_events(self, data_dir: str) -> EventsSeen:
         """Reads the events of the appliance in that folder. Raises Failure."""
         if self._feed is None or self._feed.data_dir != data_dir:
             self._feed = Feed(data_dir)
-        self._feed.look()
-        return self._feed.seen
+        self._feed.read_new()
+        return self._feed.events_seen
 
 
 def _event(started_ms: int, process: str, one: NotedEvent) -> Event:

@@ -164,7 +164,7 @@ def by_topic(group: str, members: int, found: Sequence[tuple[tuple[str, int], Fa
     return sorted(risks, key=lambda one: (one.by != LOST, one.in_s))
 
 
-def told(one: Risk) -> str:
+def describe_risk(one: Risk) -> str:
     """In a sentence. Names that are very long are cut."""
     group, topic = cut(one.group), cut(one.topic)
     where = f"{topic}-{one.partitions[0]}" if len(one.partitions) == 1 else topic

@@ -8,7 +8,7 @@ from typing import Final
 
 from console.model.failure import Failure
 from console.model.link import Link
-from console.model.plain_request import ask
+from console.model.plain_request import ask_server
 from console.model.refusals import check
 
 ELR: Final = "eligible.leader.replicas.version"
@@ -22,7 +22,7 @@ _ASKING: Final = {"client_software_name": "penstock", "client_software_version":
 
 def level(link: Link, name: str) -> int:
     """The finalized level, 0 for none. Raises Failure."""
-    answer = ask(link, *_API_VERSIONS, _ASKING)
+    answer = ask_server(link, *_API_VERSIONS, _ASKING)
     check(int(answer.error_code), None, "its features")
     levels = {str(one.name): int(one.max_version_level) for one in answer.finalized_features}
     return levels.get(name, 0)
@@ -48,7 +48,7 @@ def raise_to(link: Link, name: str, wanted: int) -> None:
 def _update(link: Link, name: str, wanted: int, *, only_look: bool) -> None:
     update = {"feature": name, "max_version_level": wanted, "upgrade_type": _UPGRADE}
     values = {"timeout": _WAIT_MS, "feature_updates": [update], "validate_only": only_look}
-    answer = ask(link, *_UPDATE, values)
+    answer = ask_server(link, *_UPDATE, values)
     about = f"{name}={wanted}"
     check(int(answer.error_code), answer.error_message, about)
     for one in answer.results:

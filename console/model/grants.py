@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from console.model.failure import usage
 from console.model.link import Link
-from console.model.plain_request import ask
+from console.model.plain_request import ask_server
 from console.model.refusals import check
 from spark_local.board import TOPIC
 
@@ -80,7 +80,9 @@ def allow(link: Link, user: str, grants: Iterable[Grant]) -> None:
     rows = [_row(one, user) for one in grants]
     if not rows:
         return
-    for one, answer in zip(rows, ask(link, *_CREATE, {"creations": rows}).results, strict=True):
+    for one, answer in zip(
+        rows, ask_server(link, *_CREATE, {"creations": rows}).results, strict=True
+    ):
         about = f"the rule about {one['resource_name']}"
         check(int(answer.error_code), answer.error_message, about)
 

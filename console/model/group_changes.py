@@ -13,7 +13,7 @@ _PLAN: Final = ("topic", "partition", "before", "after", "delta")
 _NOBODY: Final = "Nobody reads with it: what is set holds when somebody begins to."
 
 
-def move(
+def propose_move(
     name: str,
     *,
     to: str = "",
@@ -47,14 +47,14 @@ def move(
             )  # fmt: skip
 
         def apply(writing: Link) -> str:
-            seek.move(writing, name, moves)
+            seek.commit_moves(writing, name, moves)
             return f"{_some(len(moves), 'offset')} moved"
 
-        def seen(reading: Link) -> str | None:
+        def find_done(reading: Link) -> str | None:
             return "the offsets are reset" if seek.is_there(reading, name, moves) else None
 
         return Change(
-            "Move", tuple(words), apply, seen, says=(_NOBODY,), facts=_sizes(moves),
+            "Move", tuple(words), apply, find_done, says=(_NOBODY,), facts=_sizes(moves),
             columns=_PLAN,
             rows=tuple((one.topic, one.partition, one.before, one.after, one.delta)
                        for one in moves),
@@ -112,7 +112,7 @@ def _gone(link: Link, name: str) -> str | None:
     return None
 
 
-def forget(name: str, topic: str) -> Proposal:
+def propose_deletion(name: str, topic: str) -> Proposal:
     """Deletes the offsets that a group committed of one topic."""
 
     def plan(link: Link) -> Change:
@@ -132,11 +132,11 @@ def forget(name: str, topic: str) -> Proposal:
                 raise Failure(f"{topic} partition {number}: {code}", name=code)
             return f"{_some(len(before), 'committed offset')} of {topic} deleted"
 
-        def seen(reading: Link) -> str | None:
+        def find_done(reading: Link) -> str | None:
             return None if _of_topic(reading, name, topic) else "the offsets are deleted"
 
         return Change(
-            "Delete", ("group", "delete-offsets", name, "-t", topic), apply, seen,
+            "Delete", ("group", "delete-offsets", name, "-t", topic), apply, find_done,
             says=(f"{name} then has no position in {topic}: members start at auto.offset.reset.",),
             columns=("topic", "partition", "committed"),
             rows=tuple((*place, at) for place, at in before.items()),
@@ -164,7 +164,7 @@ def remove(name: str, member_id: str) -> Proposal:
                 raise failure
             return f"{called} is removed"
 
-        def seen(reading: Link) -> str | None:
+        def find_done(reading: Link) -> str | None:
             there = {
                 one.member_id
                 for found in groups.still_there(reading, [name])
@@ -174,7 +174,7 @@ def remove(name: str, member_id: str) -> Proposal:
 
         return Change(
             "Remove", ("group", "remove-member", name, member.instance_id or member.member_id),
-            apply, seen,
+            apply, find_done,
             says=(
                 "Its partitions are reassigned. A living member joins again at its next "
                 "heartbeat.",

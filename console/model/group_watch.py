@@ -145,7 +145,7 @@ class GroupWatch:
         positions = lag.places(self._link, [found], ages=self._ages)[name]
         with self._one:
             self._note(name, positions)
-            expiry = self._retention.look([found], {name: positions}, self._reads_s)
+            expiry = self._retention.predict_expiry([found], {name: positions}, self._reads_s)
             self._risks[name] = expiry.risks
             return GroupSeen(found, positions, self._past(name, positions), expiry)
 
@@ -182,7 +182,7 @@ class GroupWatch:
         with self._one:
             for name, positions in where.items():
                 self._note(name, positions)
-            found = self._retention.look(there, where, self._reads_s).risks
+            found = self._retention.predict_expiry(there, where, self._reads_s).risks
             for name in turn:
                 self._risks[name] = tuple(one for one in found if one.group == name)
             known = set(names)
@@ -195,7 +195,7 @@ class GroupWatch:
         now_s = time.time()
         past = self._pasts.pop(name, None) or Past(now_s)
         self._pasts[name] = past
-        past.note(now_s, positions)
+        past.add_sample(now_s, positions)
         if len(self._pasts) > _REMEMBERED:
             del self._pasts[next(iter(self._pasts))]
 

@@ -13,7 +13,7 @@ from console.model import cluster
 from console.model.failure import Failure
 from console.model.link import Link
 from console.model.offsets import Bounds, bounds
-from console.model.plain_request import ask
+from console.model.plain_request import ask_server
 from console.model.refusals import check, failure_of, name_of_code
 from console.model.topics import compiled
 from console.model.topics import listed as listed_topics
@@ -99,8 +99,8 @@ def _others(link: Link) -> list[Listed]:
     found: dict[str, Listed] = {}
     asked = {"states_filter": [], "types_filter": list(OTHER_KINDS)}
     with suppress(Failure):
-        for server in cluster.look(link).brokers.values():
-            for one in ask(link, *_LIST_GROUPS, asked, server).groups:
+        for server in cluster.read_cluster(link).brokers.values():
+            for one in ask_server(link, *_LIST_GROUPS, asked, server).groups:
                 kind = one.group_type.lower()
                 if kind in OTHER_KINDS:  # whatever a filter of its own lets pass
                     found[one.group_id] = Listed(one.group_id, _spelled(one.group_state), kind)
@@ -282,7 +282,7 @@ def delete_offsets(
         {"name": topic, "partitions": [{"partition_index": number} for number in numbers]}
         for topic, numbers in topics.items()
     ]
-    answer = ask(link, _OFFSET_DELETE, 0, {"group_id": name, "topics": asked}, server)
+    answer = ask_server(link, _OFFSET_DELETE, 0, {"group_id": name, "topics": asked}, server)
     check(int(answer.error_code), None, name)
     return {
         (topic.name, one.partition_index): name_of_code(int(one.error_code))

@@ -184,7 +184,7 @@ class Recent:
         self.whole: deque[tuple[float, float, float]] = deque(maxlen=WHOLE_KEPT)
         self.of_topics: dict[str, deque[tuple[float, float]]] = {}
 
-    def look(self) -> None:
+    def read_samples(self) -> None:
         """Where there is no history, or none yet, nothing is new."""
         newest = WHOLE_KEPT
         if self._seen_ms:

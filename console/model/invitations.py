@@ -21,8 +21,8 @@ from appliance.config.invitations import (
 from console.model.configs import APPEND, BROKER, SET, SUBTRACT, values_of
 from console.model.failure import Failure, usage
 from console.model.link import Link
-from console.model.nodes import look
-from console.model.plain_request import ask
+from console.model.nodes import read_nodes
+from console.model.plain_request import ask_server
 from console.model.refusals import check
 
 VALID_S: Final = 3600
@@ -82,7 +82,7 @@ def shows_certificates(link: Link) -> bool:
     from appliance.config import between_nodes
     from appliance.config.broker import BrokerConfig
 
-    number = next((one for one, node in look(link).all.items() if node.lives), None)
+    number = next((one for one, node in read_nodes(link).all.items() if node.lives), None)
     told = values_of(link, BROKER, (str(number),), _ROUTE).get(str(number), {})
     config = BrokerConfig.of({key: value for key, value in told.items() if value})
     return between_nodes.to_controllers(config).protocol == "SSL"
@@ -97,6 +97,6 @@ def _told(link: Link) -> tuple[str | None, list[Invitation]]:
 def _alter(link: Link, changes: list[tuple[str, int, str]]) -> None:
     configs = [{"name": key, "config_operation": how, "value": text} for key, how, text in changes]
     resource: dict[str, Any] = {"resource_type": BROKER, "resource_name": "", "configs": configs}
-    answer = ask(link, *_ALTER, {"resources": [resource], "validate_only": False})
+    answer = ask_server(link, *_ALTER, {"resources": [resource], "validate_only": False})
     for one in answer.responses:
         check(int(one.error_code), one.error_message, "the invitation")

@@ -18,9 +18,9 @@ _AGAIN: Final = "It starts again where its file says, and derives everything fro
 _STAYS: Final = "Topics do not change: they keep what it has written, and get what it writes again."
 
 
-def start(path: str, name: str) -> Proposal:
+def propose_start(path: str, name: str) -> Proposal:
     """path: the jobs folder."""
-    return _wished(path, name, "Start", jobs.start)
+    return _wished(path, name, "Start", jobs.start_job)
 
 
 def stop(path: str, name: str) -> Proposal:
@@ -52,7 +52,7 @@ def _wished(path: str, name: str, verb: str, wish: Callable[[JobFolder], Wish]) 
         with failing(folder):
             place = folder.find_job(name)
             until = jobs.ENDED if ends else jobs.SETTLED
-            (told,) = jobs.settle(folder, [(place, wish(place))], _LIMIT_S, until=until)
+            (told,) = jobs.await_states(folder, [(place, wish(place))], _LIMIT_S, until=until)
         return told.state or f"{told.wish} requested; no runner is running"
 
     return Proposal(f"{verb} job {name}", Tier.PLAN, plan)

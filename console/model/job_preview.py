@@ -37,7 +37,7 @@ class Previews:
         self._lock = threading.Lock()
         self._closed = False
 
-    def ask(self, job: str, folder: str, properties: Mapping[str, str]) -> Preview:
+    def preview_job(self, job: str, folder: str, properties: Mapping[str, str]) -> Preview:
         """job: a file, or a name in the jobs folder. properties: librdkafka's, of the broker. Takes
         as long as Spark takes to begin. Raises Failure: what is missing, or what is wrong with the
         job."""

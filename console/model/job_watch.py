@@ -82,7 +82,7 @@ class Watch:
         path = Path(data_dir) / JOBS
         return Folder(path, read_only=self._link.read_only) if data_dir and path.is_dir() else None
 
-    def look(self, data_dir: str, *, has_topic: bool) -> Jobs:
+    def read_jobs(self, data_dir: str, *, has_topic: bool) -> Jobs:
         """has_topic: the topic of states is there. Who looked for it with a consumer would make the
         broker create a topic: that of consumers' offsets. Raises Failure."""
         folder = self.folder(data_dir)
@@ -123,11 +123,11 @@ class Detail:
         self._log = Tail(self._place.log_file, LINES_MOST)
         self._spark_log = Tail(folder.runner / "spark.log", LINES_MOST)
 
-    def look(self) -> JobSeen:
+    def read_job(self) -> JobSeen:
         """Raises Failure."""
         with failing(self._folder):
-            self._log.look()
-            self._spark_log.look()
+            self._log.read_lines()
+            self._spark_log.read_lines()
             description = derives = problem = ""
             trigger_ms = None
             try:

@@ -277,7 +277,7 @@ def broke(place: JobFolder) -> Broke | None:
     return Broke(int(told["at"]), str(told["cause"]), told.get("remedy"), str(told["trace"]))
 
 
-def settle(
+def await_states(
     folder: Folder,
     wishes: Iterable[tuple[JobFolder, Wish]],
     timeout_s: float,
@@ -301,7 +301,7 @@ def settle(
     return [_settled(place, wish, waited=wait) for place, wish in pairs]
 
 
-def start(place: JobFolder) -> Wish:
+def start_job(place: JobFolder) -> Wish:
     """One that runs is left alone; one that failed or has ended begins again."""
     wish = place.read_wish()
     ended = place.state().get("state") in ("failed", "finished")
@@ -324,10 +324,10 @@ def reset(folder: Folder, place: JobFolder, timeout_s: float) -> None:
     Failure, JobError."""
     runs = place.read_wish().state == RUNNING
     if runs:
-        settle(folder, [(place, place.wish_for(STOPPED))], timeout_s, until=ENDED)
+        await_states(folder, [(place, place.wish_for(STOPPED))], timeout_s, until=ENDED)
     place.delete_positions()
     if runs:
-        settle(folder, [(place, place.wish_for(RUNNING))], timeout_s)
+        await_states(folder, [(place, place.wish_for(RUNNING))], timeout_s)
 
 
 def has_runner(folder: Folder) -> bool:

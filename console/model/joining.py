@@ -16,7 +16,7 @@ from console.model import features
 from console.model.failure import Failure, usage
 from console.model.invitations import VALID_S, invited, new_token
 from console.model.link import Link
-from console.model.nodes import Nodes, controllers, look, quorum_told
+from console.model.nodes import Nodes, controllers, quorum_told, read_nodes
 from console.model.opening import let_others_in
 from console.model.voters import dynamic
 
@@ -43,12 +43,12 @@ def invite(link: Link, listen: str | None = None, valid_s: float = VALID_S) -> I
     Raises Failure, with what is to be done first."""
     from appliance.config.listeners import LOOPBACK, in_url, parse_endpoint
 
-    opened = let_others_in(link, look(link), listen)
+    opened = let_others_in(link, read_nodes(link), listen)
     places = controller_places(link)
     upgraded = not dynamic(quorum_told(link))
     if upgraded:
         features.raise_to(link, features.KRAFT, 1)
-    found = look(link)
+    found = read_nodes(link)
     number = free_number(found)
     line = _line(found, number, new_token(link, number, valid_s))
     told = [parse_endpoint("address", one) for one in (*_living(found, number), *places.values())]
@@ -135,7 +135,7 @@ def _known(link: Link, cluster_id: str) -> tuple[Nodes, dict[int, str]]:
             "the voters of this cluster are fixed by its settings",
             f"penstock cluster invite -b {link.bootstrap} lets nodes join (kraft.version 1)",
         )
-    found = look(link)
+    found = read_nodes(link)
     if cluster_id not in ("", found.cluster_id):
         raise usage(
             f"{link.bootstrap} belongs to the cluster {found.cluster_id}, not to {cluster_id}"

@@ -122,7 +122,7 @@ def of_ours(disk: Disk, folder: str) -> Found:
     return found
 
 
-def take(
+def import_folder(
     disk: Disk, found: Found, target: str, told: Callable[[int, int], None],
     extra: dict[str, bytes],
 ) -> None:  # fmt: skip
@@ -132,7 +132,7 @@ def take(
     folder_copy.finish(disk, target, extra | found.clean_marker | _identity(disk, found))
 
 
-def give(
+def export_folder(
     disk: Disk, found: Found, target: str, told: Callable[[int, int], None], now_ms: int
 ) -> None:
     """The folder of an appliance as one of Apache Kafka, with a `server.properties` that it starts

@@ -7,8 +7,8 @@ from console.model.change import Change
 from console.model.configs import BROKER, DELETE, SET, Target
 from console.model.failure import Failure
 from console.model.link import Link
-from console.model.nodes import LOOK, Nodes, broker_of, look, quorum_told
-from console.model.plain_request import ask
+from console.model.nodes import LOOK, Nodes, broker_of, quorum_told, read_nodes
+from console.model.plain_request import ask_server
 from console.model.refusals import check
 from console.model.replica_changes import NOTHING, change
 
@@ -19,7 +19,7 @@ _CORDONED: Final = "cordoned.log.dirs"
 def leaving(link: Link, number: int, *, fewer: bool) -> Change:
     """The replicas of this node go to others. fewer: where nobody is left to take one, there is one
     less. Raises Failure (NOTHING) when it has none, and for what cannot be."""
-    found = look(link)
+    found = read_nodes(link)
     broker_of(found, number)
     if len(found.brokers) == 1:
         raise Failure(f"node {number} is the only node: no other node can take its replicas", LOOK)
@@ -54,7 +54,7 @@ def uncordon(link: Link, number: int) -> bool:
 
 def _cordon(link: Link, number: int, kind: int, value: str | None) -> bool:
     try:
-        configs.put(link, Target(BROKER, str(number)), {_CORDONED: (kind, value)})
+        configs.write_settings(link, Target(BROKER, str(number)), {_CORDONED: (kind, value)})
     except Failure as failure:
         if failure.name in ("INVALID_CONFIG", "INVALID_REQUEST"):  # of an older version
             return False
@@ -74,10 +74,10 @@ def take_vote(link: Link, number: int) -> None:
 
 def unregister(link: Link, number: int) -> None:
     """The cluster forgets the node. Raises Failure, also while it runs: it would come back."""
-    found = look(link)
+    found = read_nodes(link)
     if broker_of(found, number).lives:
         raise Failure(f"node {number} runs: it would register again", "stop it first")
-    told = ask(link, *_UNREGISTER, {"broker_id": number})
+    told = ask_server(link, *_UNREGISTER, {"broker_id": number})
     check(int(told.error_code), told.error_message, f"node {number}")
 
 

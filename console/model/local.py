@@ -88,7 +88,7 @@ class Local:
         self._pids: dict[str, int] = {}
         self._replaced: dict[str, float] = {}
 
-    def look(self) -> Facts:
+    def read_facts(self) -> Facts:
         """Raises Failure: it has ended, or the broker is not of this host."""
         if self._meter is None:
             self._find()
@@ -99,12 +99,12 @@ class Local:
         again = self._looked
         if again:
             try:
-                meter.look()
+                meter.read_counters()
             except Failure:
                 self._meter = None
                 raise
         topics = meter.topics_by_name()
-        recent.look()
+        recent.read_samples()
         self._looked = True
         processes, lags = meter.processes(), meter.lags()
         return Facts(
@@ -119,7 +119,7 @@ class Local:
                 name: tuple(past) for name, past in recent.of_topics.items() if name in topics
             },
             replaced_s=self._watch(processes),
-            clients=clients.look(),
+            clients=clients.read_connections(),
             clients_left_out=clients.left_out,
             readers=_readers(lags),
             held=tuple(name for name, one in topics.items() if one.held),
@@ -130,7 +130,7 @@ class Local:
                 for one in meter.endpoints
                 if one.security_protocol in _SSL
             ),
-            pushing=pushes.look(),
+            pushing=pushes.read_pushes(),
         )
 
     def _find(self) -> None:
@@ -185,7 +185,7 @@ def data_folder(link: Link) -> str:
     from appliance.metadata.identity import read_identity
 
     why = "no appliance of this host answers there"
-    cluster_id = cluster.look(link).id
+    cluster_id = cluster.read_cluster(link).id
     disk = OsDisk()
     for one in log_folders(link, used=False):
         try:

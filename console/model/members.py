@@ -12,7 +12,7 @@ from appliance.base import errors
 from console.model.failure import Failure, usage
 from console.model.groups import Group, Member
 from console.model.link import Link
-from console.model.plain_request import ask
+from console.model.plain_request import ask_server
 from console.model.refusals import check, name_of_code
 
 _LEAVE_GROUP: Final = (13, 5)
@@ -49,7 +49,7 @@ def remove(link: Link, group: Group, members: Sequence[Member]) -> dict[str, Fai
             for one in members
         ],
     }
-    answer = ask(link, *_LEAVE_GROUP, asked, group.server)
+    answer = ask_server(link, *_LEAVE_GROUP, asked, group.server)
     check(int(answer.error_code), None, group.name)
     by_id = {one.instance_id or one.member_id: one.member_id for one in members}
     told: dict[str, Failure | None] = {one.member_id: None for one in members}

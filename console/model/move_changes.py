@@ -20,14 +20,14 @@ def cancelling(link: Link, topic: str) -> Change:
         raise Failure(f"topic {topic} has no reassignment in progress", name="NOTHING")
 
     def apply(link: Link) -> str:
-        moves.begin(link, {one.place: None for one in found})
+        moves.alter_reassignments(link, {one.place: None for one in found})
         return "taken back"
 
-    def seen(link: Link) -> str | None:
+    def find_done(link: Link) -> str | None:
         return None if moves.under_way(link, {}, [topic]) else "taken back"
 
     return Change(
-        "Take back", ("topic", "replicas", "cancel", topic), apply, seen,
+        "Take back", ("topic", "replicas", "cancel", topic), apply, find_done,
         says=("Data copied to the new nodes is discarded.",),
         columns=("partition", "before", "after"),
         rows=tuple(

@@ -14,9 +14,9 @@ from console.model.failure import Failure
 from console.model.link import Link
 from console.model.nodes import Node
 from console.model.placing import Place
-from console.model.plain_request import ask
+from console.model.plain_request import ask_server
 from console.model.refusals import check
-from console.model.replicas import Held, held
+from console.model.replicas import Held, read_replicas
 
 _ALTER: Final = (45, 0)
 _LIST: Final = (46, 0)
@@ -66,7 +66,7 @@ def under_way(
     """The current reassignments of these topics or all. nodes: by id. Raises Failure."""
     chosen = None if names is None else frozenset(names)
     values = {"timeout": round(link.timeout_s * 1000), "topics": None}
-    told = ask(link, *_LIST, values)
+    told = ask_server(link, *_LIST, values)
     check(int(told.error_code), told.error_message, "reassignments in progress")
     rows = {
         (str(topic.name), int(one.partition_index)): one
@@ -92,7 +92,7 @@ def _has(
         for node in (leaders.get(place, -1), *map(int, row.adding_replicas)):
             wanted[node].add(place)
     return {
-        node: held(link, nodes[node].address, places)
+        node: read_replicas(link, nodes[node].address, places)
         for node, places in wanted.items()
         if node in nodes and nodes[node].lives
     }
@@ -111,7 +111,7 @@ def _move(place: Place, row: Any, leader: int, has: Mapping[int, Mapping[Place, 
     )  # fmt: skip
 
 
-def begin(link: Link, wanted: Mapping[Place, tuple[int, ...] | None]) -> None:
+def alter_reassignments(link: Link, wanted: Mapping[Place, tuple[int, ...] | None]) -> None:
     """Let partitions have these replicas; None: take back what is under way. Raises Failure for the
     first that is refused; the others have begun."""
     topics: dict[str, list[dict[str, Any]]] = defaultdict(list)
@@ -121,7 +121,7 @@ def begin(link: Link, wanted: Mapping[Place, tuple[int, ...] | None]) -> None:
         "timeout": round(link.timeout_s * 1000),
         "topics": [{"name": name, "partitions": tuple(rows)} for name, rows in topics.items()],
     }
-    told = ask(link, *_ALTER, values)
+    told = ask_server(link, *_ALTER, values)
     check(int(told.error_code), told.error_message, "the replicas")
     for topic in told.responses:
         for one in topic.partitions:
@@ -138,7 +138,7 @@ class Watch:
         self._bytes: dict[Place, int] = {}
         self._odd = 0
 
-    def look(self, nodes: Mapping[int, Node]) -> Progress:
+    def read_progress(self, nodes: Mapping[int, Node]) -> Progress:
         """nodes: by id, as they are now. Raises Failure, also when somebody else gave one of the
         partitions other replicas meanwhile."""
         names = {name for name, _ in self._wanted}
@@ -171,7 +171,7 @@ class Watch:
         )
 
 
-def watch(link: Link, nodes: Mapping[int, Node], names: Iterable[str] | None) -> Watch:
+def watch_moves(link: Link, nodes: Mapping[int, Node], names: Iterable[str] | None) -> Watch:
     """Watches the current reassignments of these topics or all. Raises Failure."""
     wanted = {
         one.place: tuple(each for each in one.replicas if each not in one.removing)

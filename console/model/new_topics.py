@@ -26,7 +26,7 @@ def missing(link: Link, factor: int) -> dict[str, str]:
     return {key: value for key, value in wanted.items() if there.get(key) is None}
 
 
-def keep(link: Link, settings: dict[str, str]) -> None:
+def set_defaults(link: Link, settings: dict[str, str]) -> None:
     """Set them for all nodes. Raises Failure."""
     change(link, CLUSTER, {key: (SET, value) for key, value in settings.items()}, dry_run=False)
 

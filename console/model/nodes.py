@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from console.model.failure import Failure
 from console.model.link import Link
-from console.model.plain_request import ask
+from console.model.plain_request import ask_server
 from console.model.refusals import check
 
 _CLUSTER: Final = (60, 2)
@@ -79,9 +79,9 @@ class Nodes:
         return {number: one for number, one in self.all.items() if BROKER in one.roles}
 
 
-def look(link: Link) -> Nodes:
+def read_nodes(link: Link) -> Nodes:
     """Raises Failure."""
-    told = ask(
+    told = ask_server(
         link, *_CLUSTER,
         {"include_cluster_authorized_operations": False, "endpoint_type": _BROKERS,
          "include_fenced_brokers": True},
@@ -157,7 +157,7 @@ def quorum_nodes(link: Link) -> Any:
 
 def _quorum(link: Link) -> Any:
     topic = {"topic_name": _METADATA, "partitions": [{"partition_index": 0}]}
-    answer = ask(link, *_QUORUM, {"topics": [topic]})
+    answer = ask_server(link, *_QUORUM, {"topics": [topic]})
     check(int(answer.error_code), answer.error_message, "the quorum")
     return answer
 

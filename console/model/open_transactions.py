@@ -87,7 +87,7 @@ class Watch:
         self._link = link
         self._ages = Ages(link, keeps=keeps, isolation=_SEES_ALL)
 
-    def look(
+    def read_transactions(
         self, now_s: float, topics: Iterable[str] | None = (), only: Iterable[str] | None = None
     ) -> tuple[Open, ...]:
         """Returns open transactions, hanging ones first, then the oldest. now_s: since 1970.
@@ -221,7 +221,7 @@ def is_overdue(one: Open) -> bool:
     return one.age_s >= one.timeout_ms / 1000 + _SLACK_S
 
 
-def told(one: Open) -> str:
+def describe_held(one: Open) -> str:
     """The records that it holds back from readers, in a sentence. Cuts very long names."""
     most = max(one.held, key=lambda of: of.records)
     where = f"{cut(most.topic)}-{most.partition}"

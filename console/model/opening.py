@@ -12,7 +12,7 @@ from console.model.configs import BROKER, SET, values_of
 from console.model.failure import Failure, usage
 from console.model.link import Link
 from console.model.nodes import Nodes, controllers, quorum_told
-from console.model.plain_request import ask
+from console.model.plain_request import ask_server
 from console.model.refusals import check
 
 _LISTENERS: Final = "listeners"
@@ -44,7 +44,7 @@ def let_others_in(link: Link, found: Nodes, listen: str | None) -> str:
     epoch = _epoch(link)
     change = {"name": _LISTENERS, "config_operation": SET, "value": after}
     resource = {"resource_type": BROKER, "resource_name": str(number), "configs": [change]}
-    answer = ask(link, *_ALTER, {"resources": [resource], "validate_only": False})
+    answer = ask_server(link, *_ALTER, {"resources": [resource], "validate_only": False})
     for one in answer.responses:
         if ALLOWED in (one.error_message or ""):
             raise Failure(

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from console.model.failure import Failure
 from console.model.link import Link
-from console.model.plain_request import ask
+from console.model.plain_request import ask_server
 from console.model.refusals import check
 
 _DESCRIBE: Final = (75, 0)
@@ -48,7 +48,7 @@ def pages(
     while True:
         cursor = None if at is None else {"topic_name": at[0], "partition_index": at[1]}
         asked = {"topics": topics, "response_partition_limit": _PAGE, "cursor": cursor}
-        answer = ask(link, *_DESCRIBE, asked)
+        answer = ask_server(link, *_DESCRIBE, asked)
         yield from answer.topics
         if (rest := answer.next_cursor) is None:
             return

@@ -24,7 +24,7 @@ _AGAIN_S: Final = 0.2
 _NAME: Final = b"penstock"
 
 
-def ask(
+def ask_server(
     link: Link, key: int, version: int, values: dict[str, Any], server: str | None = None
 ) -> Any:
     """The decoded answer to a request, within the link's time limit. server: HOST:PORT of the

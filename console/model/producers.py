@@ -10,7 +10,7 @@ from appliance.base import errors
 from console.model.failure import Failure
 from console.model.groups import Place
 from console.model.link import Link
-from console.model.plain_request import ask
+from console.model.plain_request import ask_server
 from console.model.refusals import check
 
 _DESCRIBE: Final = (61, 0)
@@ -39,7 +39,7 @@ def producers(link: Link, places: Iterable[Place]) -> dict[Place, list[Producer]
         for topic, number in mine:
             topics.setdefault(topic, []).append(number)
         asked = [{"name": name, "partition_indexes": tuple(of)} for name, of in topics.items()]
-        for topic_told in ask(link, *_DESCRIBE, {"topics": asked}, server).topics:
+        for topic_told in ask_server(link, *_DESCRIBE, {"topics": asked}, server).topics:
             for one in topic_told.partitions:
                 place = (str(topic_told.name), int(one.partition_index))
                 if int(one.error_code) not in _GONE:
@@ -85,7 +85,7 @@ def abort(link: Link, place: Place, producer: Producer) -> None:
         "topics": [{"name": topic, "partition_indexes": (number,)}],
         "coordinator_epoch": max(0, producer.coordinator_epoch),
     }
-    answer = ask(link, *_WRITE_MARKERS, {"markers": [marker]}, leaders[0])
+    answer = ask_server(link, *_WRITE_MARKERS, {"markers": [marker]}, leaders[0])
     for one in answer.markers:
         for of in one.topics:
             for row in of.partitions:

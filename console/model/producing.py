@@ -13,7 +13,7 @@ from console.model.link import Link, reach
 from console.model.offsets import partitions_of
 from console.model.outgoing import MOST_TYPED, VALUE_FILE, Outgoing, tombstone, words
 from console.model.records.one import one as read_one
-from console.model.writing import write
+from console.model.writing import write_records
 
 _COMPACT: Final = "compact"
 _USUAL_MOST: Final = 1_000_000
@@ -110,7 +110,7 @@ def written(link: Link, one: Outgoing) -> str:
         )
         # How long a record may be is the broker's to say, not the client's.
         most = {"message_max_bytes": max(_USUAL_MOST, size + _PER_HEADER)}
-        _, (place,) = write(link, one.topic, iter([fields]), most, keep=True)
+        _, (place,) = write_records(link, one.topic, iter([fields]), most, keep=True)
     except Failure as failure:
         if failure.code == UNREACHABLE:
             failure.message += "; whatever was sent had one number, so it is there once at most"

@@ -49,7 +49,7 @@ class Profiles:
     used: str = ""
     named: dict[str, Profile] = field(default_factory=dict)
 
-    def get(self, name: str) -> Profile:
+    def find_profile(self, name: str) -> Profile:
         """Raises Failure with the names that there are."""
         if name not in self.named:
             known = ", ".join(sorted(self.named)) or "none yet"
@@ -65,11 +65,11 @@ def where(bootstrap: str | None, name: str | None) -> Profile:
     if bootstrap:
         return Profile(bootstrap)
     if name := name or os.environ.get("PENSTOCK_PROFILE"):
-        return read().get(name)
+        return read().find_profile(name)
     if told := os.environ.get(_ADDRESS):
         return Profile(told)
     known = read()
-    return known.get(known.used) if known.used else Profile(DEFAULT_BOOTSTRAP)
+    return known.find_profile(known.used) if known.used else Profile(DEFAULT_BOOTSTRAP)
 
 
 def properties_of(file: str) -> dict[str, str]:
@@ -141,7 +141,7 @@ def _profile(file: Path, name: str, said: Any) -> Profile:
     return Profile(said["bootstrap"], str(said.get(_CONFIG, "")), str(said.get(_DATA, "")), name)
 
 
-def write(profiles: Profiles) -> None:
+def write_profiles(profiles: Profiles) -> None:
     """Into the file, whole or not at all."""
     lines = [f"use = {_text(profiles.used)}"] if profiles.used else []
     for name, one in sorted(profiles.named.items()):

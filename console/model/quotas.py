@@ -8,7 +8,7 @@ from appliance.base import errors
 from appliance.quotas.limits import CLIENT_ID, CONNECTION, IP, USAGE, USER, Entity, entity_text
 from console.model.failure import Failure
 from console.model.link import Link
-from console.model.plain_request import ask
+from console.model.plain_request import ask_server
 from console.model.quota_rules import ANYBODY, Client, Quotas, Rule, explained
 from console.model.refusals import check
 
@@ -96,7 +96,7 @@ class Seen:
     untold: Failure | None = None
 
 
-def look(link: Link) -> Seen:
+def read_quotas(link: Link) -> Seen:
     """Reads the quotas, and their use where the broker reports it. Raises Failure."""
     quotas = all_quotas(link)
     try:
@@ -186,7 +186,7 @@ def _alter(link: Link, entity: Entity, changes: dict[str, float | None], dry_run
     ]
     parts = [{"entity_type": kind, "entity_name": name} for kind, name in entity]
     entries = [{"entity": parts, "ops": operations}]
-    answer = ask(link, _ALTER, _VERSION, {"entries": entries, "validate_only": dry_run})
+    answer = ask_server(link, _ALTER, _VERSION, {"entries": entries, "validate_only": dry_run})
     for entry in answer.entries:
         check(int(entry.error_code), entry.error_message, "quotas")
 
@@ -197,7 +197,7 @@ def _described(
     rows = [
         {"entity_type": kind, "match_type": how, "match": name} for kind, how, name in components
     ]
-    answer = ask(link, _DESCRIBE, _VERSION, {"components": rows, "strict": False})
+    answer = ask_server(link, _DESCRIBE, _VERSION, {"components": rows, "strict": False})
     check(int(answer.error_code), answer.error_message, "quotas")
     return [
         (

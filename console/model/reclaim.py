@@ -43,7 +43,7 @@ class Space:
     means: str
 
 
-def look(disk: Disk, folders: list[str], now_ms: int) -> list[Space]:
+def find_space(disk: Disk, folders: list[str], now_ms: int) -> list[Space]:
     """The largest first. Raises Failure."""
     found: list[Space] = []
     topics: dict[str, tuple[int, int]] = {}

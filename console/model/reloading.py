@@ -30,7 +30,7 @@ def reload(data_dir: str, limit_s: float = _LIMIT_S) -> list[Reread]:
     appliance runs there, the file is wrong, or a certificate set dynamically is.
     """
     feed = Feed(data_dir)
-    feed.look()  # what was before
+    feed.read_new()  # what was before
     try:
         os.kill(feed.pid, signal.SIGHUP)
     except OSError as why:
@@ -41,14 +41,16 @@ def reload(data_dir: str, limit_s: float = _LIMIT_S) -> list[Reread]:
     heard: list[Event] = []
     end = time.monotonic() + limit_s
     while time.monotonic() < end:
-        heard += feed.look()
+        heard += feed.read_new()
         if refused := _first(heard, REFUSED):
             raise Failure(
                 refused.fields["cause"], "nothing has changed", where=data_dir,
                 code=USAGE, name="INVALID_CONFIG",
             )  # fmt: skip
         if _first(heard, DONE):
-            heard += feed.look()  # what processes said before that, in rings that were read earlier
+            heard += (
+                feed.read_new()
+            )  # what processes said before that, in rings that were read earlier
             _check_certificates(heard, data_dir)
             return [_reread(one) for one in heard if one.event == CHANGED]
         time.sleep(_EVERY_S)

@@ -48,7 +48,7 @@ class Memory:
         self._p99s: dict[str, Series] = {}
         self._forecasts: dict[int, Forecast] = {}
 
-    def look(self, data_dir: str) -> Remembered:
+    def read_memory(self, data_dir: str) -> Remembered:
         """Raises Failure: it has none."""
         past = read(data_dir)
         try:

@@ -10,7 +10,7 @@ from console.model import joining, partitions, replicas, voters
 from console.model.failure import Failure
 from console.model.invitations import only_invited
 from console.model.link import Link
-from console.model.nodes import VOTER, Node, Nodes, broker_of, look, quorum_told
+from console.model.nodes import VOTER, Node, Nodes, broker_of, quorum_told, read_nodes
 from console.model.partitions import Partition
 
 
@@ -43,9 +43,9 @@ class Replacing:
         self._voted = VOTER in self.old.roles
         self._reached: tuple[dict[str, Any], ...] = () if vote is None else vote.listeners
 
-    def start(self, *, only_look: bool) -> str:
+    def make_instructions(self, *, only_look: bool) -> str:
         """The instructions to start it. only_look: make no token. Raises Failure."""
-        link, found = self._link, look(self._link)
+        link, found = self._link, read_nodes(self._link)
         own = f"penstock up --data NEW --cluster-id {found.cluster_id} --config FILE"
         its = f"its settings (node.id={self._number}, at {self.old.address})"
         invited = only_invited(link)
@@ -69,19 +69,19 @@ class Replacing:
                 raise
             return "penstock up --join …, which this command prints on the host of one of its nodes"
 
-    def turn(self) -> Refill:
+    def move_vote(self) -> Refill:
         """A vote of the folder that is lost goes to the one that is there; how far it is now.
         Raises Failure."""
         link, number = self._link, self._number
         vote = voters.vote_of(link, number) if self._voted and self._reached else None
-        if vote is not None and vote.waits and broker_of(look(link), number).lives:
+        if vote is not None and vote.waits and broker_of(read_nodes(link), number).lives:
             voters.hand_over(link, number, vote, self._reached)
-        return self.look()
+        return self.read_refill()
 
-    def look(self) -> Refill:
+    def read_refill(self) -> Refill:
         """How far it is now. Raises Failure."""
         link, number = self._link, self._number
-        found = look(link)
+        found = read_nodes(link)
         node = broker_of(found, number)
         vote = voters.vote_of(link, number) if self._voted else None
         mine = [one for one in partitions.partitions(link) if number in one.replicas]
@@ -97,7 +97,7 @@ class Replacing:
 def replaceable(link: Link, number: int) -> Node:
     """A dead node, whose place an empty one may take without anything being lost that others have
     acknowledged. Raises Failure when that is not so."""
-    found = look(link)
+    found = read_nodes(link)
     node = broker_of(found, number)
     if node.lives:
         return node

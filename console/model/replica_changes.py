@@ -43,7 +43,7 @@ def parse(words: Sequence[str]) -> int | dict[int, tuple[int, ...]]:
 def _placed(
     link: Link, topic: str, asked: int | Mapping[int, tuple[int, ...]]
 ) -> tuple[Wanted, dict[int, Partition], dict[int, Node]]:
-    brokers = nodes.look(link).brokers
+    brokers = nodes.read_nodes(link).brokers
     chosen = {one.partition: one for one in partitions.partitions(link, [topic])}
     if isinstance(asked, int):
         load = placing.load_of(partitions.partitions(link))
@@ -88,7 +88,7 @@ def growing(link: Link, factor: int) -> Change:
     """Every partition of every topic that has fewer replicas gets so many, and who is to lead them
     is spread over the nodes: one has led all. Raises Failure (NOTHING) when all have as many, and
     for what cannot be."""
-    brokers, every = nodes.look(link).brokers, partitions.partitions(link)
+    brokers, every = nodes.read_nodes(link).brokers, partitions.partitions(link)
     chosen = {one.place: one for one in every if len(one.replicas) < factor}
     if not chosen:
         raise Failure("nothing would change", "every partition has as many", name=NOTHING)
@@ -116,10 +116,10 @@ def change(
     removed = sum(len(set(chosen[place].replicas) - set(to)) for place, to in wanted.items())
 
     def apply(link: Link) -> str:
-        moves.begin(link, wanted)
+        moves.alter_reassignments(link, wanted)
         return ON_ITS_WAY if added else DONE
 
-    def seen(link: Link) -> str | None:
+    def find_done(link: Link) -> str | None:
         moving = {one.place for one in moves.under_way(link, {}, {name for name, _ in wanted})}
         now = {
             one.place: one.replicas
@@ -131,7 +131,7 @@ def change(
         return ON_ITS_WAY if told and moving else DONE if told else None
 
     return Change(
-        "Move", words, apply, seen, says=says,
+        "Move", words, apply, find_done, says=says,
         facts=(
             Fact("partitions", len(wanted)),
             Fact("new replicas", added),

@@ -16,7 +16,7 @@ from console.model.failure import Failure
 from console.model.link import Link
 from console.model.nodes import FENCED, Node
 from console.model.partitions import Partition
-from console.model.plain_request import ask
+from console.model.plain_request import ask_server
 
 _LIST_OFFSETS: Final = (2, 7)
 _DESCRIBE_CONFIGS: Final = (32, 4)
@@ -108,7 +108,7 @@ def behind(link: Link, sick: Iterable[Partition], nodes: Mapping[int, Node]) -> 
         for node in (*catching, one.leader) if catching else ():
             wanted[node].add(one.place)
     has = {
-        node: held(link, nodes[node].address, places)
+        node: read_replicas(link, nodes[node].address, places)
         for node, places in wanted.items()
         if node in nodes and nodes[node].lives
     }
@@ -121,7 +121,7 @@ def behind(link: Link, sick: Iterable[Partition], nodes: Mapping[int, Node]) -> 
     ]  # fmt: skip
 
 
-def held(link: Link, server: str, places: Iterable[Place]) -> dict[Place, Held]:
+def read_replicas(link: Link, server: str, places: Iterable[Place]) -> dict[Place, Held]:
     """The replicas on the node at `server`; empty where it does not report them."""
     topics: dict[str, list[int]] = defaultdict(list)
     for topic, number in sorted(places):
@@ -141,7 +141,7 @@ def _ends(link: Link, server: str, topics: Mapping[str, list[int]]) -> dict[Plac
     ]  # fmt: skip
     values = {"replica_id": _LOOKING, "isolation_level": 0, "topics": asked}
     try:
-        answer = ask(link, *_LIST_OFFSETS, values, server)
+        answer = ask_server(link, *_LIST_OFFSETS, values, server)
     except Failure:
         return {}
     return {
@@ -199,6 +199,6 @@ def _min_isr(link: Link, topics: Iterable[str]) -> dict[str, int]:
     asked |= {"include_synonyms": False, "include_documentation": False}
     return {
         str(result.resource_name): int(one.value)
-        for result in ask(link, *_DESCRIBE_CONFIGS, asked).results
+        for result in ask_server(link, *_DESCRIBE_CONFIGS, asked).results
         for one in result.configs
     }

@@ -78,7 +78,7 @@ class Retention:
         self._keeps: dict[str, tuple[float, Keep]] = {}
         self._folders: tuple[float, list[str]] | None = None
 
-    def look(
+    def predict_expiry(
         self,
         groups: Sequence[Group],
         where: Mapping[str, Sequence[Position]],
@@ -221,6 +221,6 @@ def _by_age(
 def looked(link: Link, groups: Sequence[Group], where: Mapping[str, Sequence[Position]]) -> Expiry:
     """One look, for a command; nothing where the broker does not say enough."""
     try:
-        return Retention(link).look(groups, where)
+        return Retention(link).predict_expiry(groups, where)
     except Failure:
         return Expiry()

@@ -105,7 +105,7 @@ def _within(link: Link, topics: tuple[str, ...], given: dict[Place, int]) -> dic
     }
 
 
-def move(link: Link, name: str, moves: list[Move]) -> None:
+def commit_moves(link: Link, name: str, moves: list[Move]) -> None:
     """Commit the plan. Raises Failure, also when somebody has begun to read meanwhile;
     STALE when a committed offset is not any more what the plan says it was: it is made and
     shown again then."""

@@ -40,7 +40,7 @@ def folders_here(link: Link) -> list[str]:
     found = []
     with suppress(Failure):
         asked = log_folders(link, used=False)
-        mine = cluster.look(link).id
+        mine = cluster.read_cluster(link).id
         for one in asked:
             with suppress(ConfigError, StorageFailed, OSError, ValueError):
                 if os.access(one.path, os.R_OK | os.X_OK) and mine == _cluster(one.path):

@@ -126,29 +126,31 @@ class Watch:
         self._began = False  # just now: what was lost then is lost
         self._unknown: list[str] = []
 
-    def begin(self) -> bool:
+    def read_counters(self) -> bool:
         """Look at the counters alone, so that the next look tells rates since then. Whether there
         are any."""
         self._lost = self._reached()
         self._began = True
         return self._facts() is not None
 
-    def look(self) -> Standing:
+    def read_standing(self) -> Standing:
         """Everything, as it is now. Raises nothing but usage."""
         self._unknown = []
         if self._lost is None or not self._began:
             self._lost = self._reached()
         self._began = False
         facts = self._facts()
-        seen = self._ask(None, lambda: self._cluster.look(time.monotonic()))
+        seen = self._ask(None, lambda: self._cluster.read_cluster(time.monotonic()))
         largest = self._largest(facts)
         none: list[LogFolder] = []
         folders = self._ask(none, lambda: log_folders(self._link, topics=largest))
         nothing: dict[str, Seen] = {}
-        topics = self._ask(nothing, cluster.Topics(self._link).look) if facts is None else nothing
+        topics = (
+            self._ask(nothing, cluster.Topics(self._link).read_topics) if facts is None else nothing
+        )
         opened = self._transactions(facts)
         forecasts = self._forecasts(facts)
-        shown = self._certificates.look(self._secured(facts))
+        shown = self._certificates.read_certificates(self._secured(facts))
         notices = attention(
             None, facts, folders, topics, forecasts=forecasts, transactions=opened, nodes=seen,
             certificates=shown, now_s=time.time(),
@@ -165,7 +167,7 @@ class Watch:
         given, link.timeout_s = link.timeout_s, min(link.timeout_s, _PATIENCE_S)
         try:
             with asking(link):
-                cluster.look(link)
+                cluster.read_cluster(link)
         except Failure as why:
             if why.code == USAGE:
                 raise
@@ -195,7 +197,7 @@ class Watch:
         if self._local is None:
             self._local = Local(self._link, data_dir=folder)
         try:
-            return self._local.look()
+            return self._local.read_facts()
         except (Failure, *_UNREADABLE) as why:
             self._local = None
             if self._lost is None:
@@ -207,7 +209,7 @@ class Watch:
             return ()
         if self._waiting is None:
             self._waiting = Waiting(facts.data_dir)
-        return self._waiting.look().missing
+        return self._waiting.read_verdict().missing
 
     def _secured(self, facts: Facts | None) -> tuple[Secured, ...]:
         """Listeners with TLS: of an appliance of this host all, of any other the one that is
@@ -231,7 +233,7 @@ class Watch:
         if not (facts.held if facts is not None else self._link.is_asked):
             return ()
         held = facts.held if facts is not None else ()
-        return self._ask((), lambda: self._opened.look(time.time(), held))
+        return self._ask((), lambda: self._opened.read_transactions(time.time(), held))
 
     def _forecasts(self, facts: Facts | None) -> dict[int, Forecast]:
         if facts is None:
@@ -252,7 +254,7 @@ class Watch:
         keeps = Wanted("warning").keeps
         seen = EventsSeen()
         try:
-            seen = self._feeds.look(facts.data_dir)
+            seen = self._feeds.read_events(facts.data_dir)
         except Failure as why:
             self._unknown.append(why.message)
         return tuple(one for one in seen.events if keeps(one))

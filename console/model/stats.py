@@ -146,7 +146,7 @@ class Meter:
         """When the appliance started, by the wall clock."""
         return self._observer.head.started_ms
 
-    def look(self) -> None:
+    def read_counters(self) -> None:
         """From now on it is about the time since the last look. Raises Failure: it has ended."""
         if not self._observer.alive:
             raise Failure("the appliance has ended", code=UNREACHABLE, name="NOT_RUNNING")

@@ -38,7 +38,7 @@ def restart(data_dir: str, limit_s: float = LIMIT_S) -> Restarted:
         end_begun_ms = follow(data_dir, way, pid, agreed_by)
     else:
         feed = Feed(data_dir)
-        feed.look()  # what was before
+        feed.read_new()  # what was before
         pid = feed.pid
         unread = Unread(data_dir, pid)
         _ask(pid, data_dir)
@@ -52,7 +52,7 @@ def restart(data_dir: str, limit_s: float = LIMIT_S) -> Restarted:
                 " ended, too", "it has said why where the appliance writes its log; penstock up"
                 " starts it", where=data_dir, name="NOT_SUCCEEDED",
             )  # fmt: skip
-        readable = _started_ms(data_dir) > end_begun_ms and not waiting.look().missing
+        readable = _started_ms(data_dir) > end_begun_ms and not waiting.read_verdict().missing
         if readable or unread.serves():
             away_ms = time.time_ns() // 1_000_000 - end_begun_ms
             return Restarted(pid, time.monotonic() - began, away_ms)
@@ -98,7 +98,7 @@ def _is_heard(pid: int) -> bool:
 def _agreed(feed: Feed, until: float) -> int:
     """When the end began, in ms of the wall clock. Raises Failure: it did not."""
     while time.monotonic() < until:
-        for one in feed.look():
+        for one in feed.read_new():
             if one.event == REFUSED:
                 raise Failure(
                     one.fields["cause"], "nothing has changed: it serves as before",
@@ -106,7 +106,7 @@ def _agreed(feed: Feed, until: float) -> int:
                 )  # fmt: skip
             if one.event == BEGUN:
                 return one.at_ms
-        if feed.seen.is_over:
+        if feed.events_seen.is_over:
             break
         time.sleep(_EVERY_S)
     raise Failure(

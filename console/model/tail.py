@@ -27,7 +27,7 @@ class Tail:
         self._lines: deque[Line] = deque(maxlen=most)
         self._at = -1  # not looked at yet
 
-    def look(self) -> list[Line]:
+    def read_lines(self) -> list[Line]:
         """Returns the lines since the last call; at first, the last lines. A line is returned once
         it is complete. Raises OSError.
         """

@@ -46,7 +46,7 @@ def creating(
         )  # fmt: skip
         return "created"
 
-    def seen(link: Link) -> str | None:
+    def find_done(link: Link) -> str | None:
         there = topics.listed(link).get(name)
         return f"created, with {len(there.partitions)} partitions" if there else None
 
@@ -55,7 +55,7 @@ def creating(
     rest = [(one.key, one.value, one.source) for one in found.settings if one.key not in given]
     rows = [(what, value, "") for what, value in counts if value is not None]
     return Change(
-        "Create", tuple(words), apply, seen,
+        "Create", tuple(words), apply, find_done,
         columns=("setting", "value", "source"), rows=(*rows, *own, *rest),
         undo=_deletion(name),
     )  # fmt: skip
@@ -78,14 +78,14 @@ def deleting(link: Link, name: str) -> Change:
         _raised(topics.delete(link, [name]))
         return f"deleted, with {topic.records} records"
 
-    def seen(link: Link) -> str | None:
+    def find_done(link: Link) -> str | None:
         if name not in topics.listed(link):
             return "deleted"
         (there,) = topics.described(link, [name])
         return "deleted; there is another one of that name" if there.id != topic.id else None
 
     return Change(
-        "Delete", ("topic", "delete", name), apply, seen,
+        "Delete", ("topic", "delete", name), apply, find_done,
         says=(_FOR_A_WHILE if keeps else _FOR_EVER,),
         facts=(
             Fact("partitions", topic.partition_count),
@@ -174,14 +174,14 @@ def undeleting(link: Link, name: str, topic_id: str) -> Change:
         _raised(topics.undelete(link, [name], topic_id, dry_run=False))
         return "it is back"
 
-    def seen(link: Link) -> str | None:
+    def find_done(link: Link) -> str | None:
         if name not in topics.listed(link):
             return None
         (found,) = topics.described(link, [name])
         return "it is back" if found.id == topic_id else None
 
     words = ("topic", "undelete", name, "--id", topic_id)
-    return Change("Undelete", words, apply, seen, undo=_deletion(name))
+    return Change("Undelete", words, apply, find_done, undo=_deletion(name))
 
 
 # Settings -----------------------------------------------------------------------------------------
@@ -209,14 +209,14 @@ def setting(link: Link, name: str, wanted: Mapping[str, str | None]) -> Change:
             for one in made
         )
 
-    def seen(link: Link) -> str | None:
+    def find_done(link: Link) -> str | None:
         now = {one.key: one for one in configs.settings(link, target)}
         same = all(not _differs(now.get(key), value) for key, value in differs.items())
         return "set" if same else None
 
     own = {key: one.value if one.source == _OWN else None for key, one in before.items()}
     return Change(
-        "Set", () if tells_secret else _config_words(name, differs), apply, seen,
+        "Set", () if tells_secret else _config_words(name, differs), apply, find_done,
         says=("A secret is set: what it was is not known, so this cannot be taken back.",)
         if secrets else (),
         columns=("setting", "before", "after"),
@@ -298,12 +298,12 @@ def adding(link: Link, name: str, total: int) -> Change:
         topics.add_partitions(link, name, total, dry_run=False)
         return f"{now} → {total} partitions"
 
-    def seen(link: Link) -> str | None:
+    def find_done(link: Link) -> str | None:
         there = topics.partition_counts(link, [name])[name]
         return f"{there} partitions" if there >= total else None
 
     return Change(
-        "Add", ("topic", "add-partitions", name, "--to", str(total)), apply, seen,
+        "Add", ("topic", "add-partitions", name, "--to", str(total)), apply, find_done,
         says=tuple(says), columns=("topic", "before", "after", "delta"),
         rows=((name, now, total, f"+{total - now}"),),
     )  # fmt: skip
@@ -329,13 +329,13 @@ def trimming(link: Link, name: str, offset: str, partitions: tuple[int, ...] = (
         topics.trim(link, name, starts)
         return f"{gone} records deleted"
 
-    def seen(link: Link) -> str | None:
+    def find_done(link: Link) -> str | None:
         known = bounds(link, partitions_of(link, [name], tuple(starts)))
         done = all(known[name, number].low >= start for number, start in starts.items())
         return f"{gone} records deleted" if done else None
 
     return Change(
-        "Trim", ("topic", "trim", name, "-o", offset, *words), apply, seen,
+        "Trim", ("topic", "trim", name, "-o", offset, *words), apply, find_done,
         says=("These records are gone then: this cannot be undone.",),
         facts=(
             Fact("records", gone),

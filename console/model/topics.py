@@ -14,7 +14,7 @@ from console.model import configs
 from console.model.failure import Failure, unknown_topic, usage
 from console.model.link import Link
 from console.model.offsets import Bounds, Lost, bounds, parse, partitions_of, resolve
-from console.model.plain_request import ask
+from console.model.plain_request import ask_server
 from console.model.refusals import check
 
 _CREATE: Final = (19, 7)
@@ -279,7 +279,7 @@ def resolved(
         "configs": [{"name": key, "value": value} for key, value in given.items()],
     }  # fmt: skip
     asked = {"topics": [topic], "timeout": round(link.timeout_s * 1000), "validate_only": True}
-    (found,) = ask(link, *_CREATE, asked).topics
+    (found,) = ask_server(link, *_CREATE, asked).topics
     check(int(found.error_code), found.error_message, name)
     return Resolved(
         found.num_partitions if found.num_partitions > 0 else None,

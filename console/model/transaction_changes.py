@@ -12,7 +12,7 @@ from console.model.failure import Failure
 from console.model.groups import Place
 from console.model.link import Link
 from console.model.open_transactions import Open, Watch, confirmed
-from console.model.plain_request import ask
+from console.model.plain_request import ask_server
 from console.model.producers import Producer
 from console.model.refusals import check
 from console.model.transactions import Transaction
@@ -35,7 +35,7 @@ def abort(name: str) -> Proposal:
     def plan(link: Link) -> Change:
         (known,) = transactions.described(link, [name])
         _refuse_closed(known)
-        held = [of for one in Watch(link, keeps=False).look(time.time(), only=[name])
+        held = [of for one in Watch(link, keeps=False).read_transactions(time.time(), only=[name])
                 for of in one.held]  # fmt: skip
 
         def apply(writing: Link) -> str:
@@ -45,12 +45,12 @@ def abort(name: str) -> Proposal:
             _fence(writing, now)
             return "aborted, its producer is fenced"
 
-        def seen(reading: Link) -> str | None:
+        def find_done(reading: Link) -> str | None:
             (now,) = transactions.described(reading, [name])
             return None if _is_same(now, known) else f"it is not open any more: {now.state}"
 
         return Change(
-            "Abort", ("txn", "abort", name), apply, seen,
+            "Abort", ("txn", "abort", name), apply, find_done,
             says=(_LOST, _FENCED),
             facts=(
                 Fact("held back", sum(of.records for of in held), "records"),
@@ -86,13 +86,13 @@ def abort_hanging(topic: str, partition: int, start: int) -> Proposal:
             of_partitions.abort(writing, place, now)
             return "aborted by a marker"
 
-        def seen(reading: Link) -> str | None:
+        def find_done(reading: Link) -> str | None:
             left = _starting(reading, place, start)
             return "it is not open any more" if left is None else None
 
         words = ("txn", "abort", "-t", f"{topic}:{partition}", "--start", str(start))
         return Change(
-            "Abort", words, apply, seen, says=(_LOST,),
+            "Abort", words, apply, find_done, says=(_LOST,),
             facts=(
                 Fact("producer", f"{found.producer_id}, epoch {found.epoch}"),
                 Fact("first record", start),
@@ -144,7 +144,7 @@ def _fence(link: Link, one: Transaction) -> None:
     }
     until = time.monotonic() + link.timeout_s
     while True:
-        code = int(ask(link, *_INIT, wanted, one.server).error_code)
+        code = int(ask_server(link, *_INIT, wanted, one.server).error_code)
         if code not in _BUSY or time.monotonic() >= until:
             check(code, None, one.name)
             return

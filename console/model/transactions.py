@@ -14,7 +14,7 @@ from console.model import cluster
 from console.model.failure import Failure
 from console.model.groups import Place
 from console.model.link import Link
-from console.model.plain_request import ask
+from console.model.plain_request import ask_server
 from console.model.refusals import check
 from console.model.topics import compiled
 
@@ -68,8 +68,8 @@ def listed(link: Link, names: tuple[str, ...] = (), regex: str | None = None) ->
     """The ids that are named or found by the expression, by name. Raises Failure."""
     pattern = compiled(regex)
     found = []
-    for broker, server in cluster.look(link).brokers.items():
-        answer = ask(link, *_LIST, {"state_filters": [], "producer_id_filters": []}, server)
+    for broker, server in cluster.read_cluster(link).brokers.items():
+        answer = ask_server(link, *_LIST, {"state_filters": [], "producer_id_filters": []}, server)
         check(int(answer.error_code), None, f"transactions of broker {broker}")
         for one in answer.transaction_states:
             name = str(one.transactional_id)
@@ -84,7 +84,7 @@ def described(link: Link, names: list[str]) -> list[Transaction]:
     there."""
     left = dict.fromkeys(names)
     found: dict[str, Transaction] = {}
-    for broker, server in cluster.look(link).brokers.items():
+    for broker, server in cluster.read_cluster(link).brokers.items():
         known, codes = _described(link, [one for one in left if one not in found], broker, server)
         found |= {one.name: one for one in known}
         for name, code in codes.items():
@@ -126,7 +126,9 @@ def _described(
     if not names:
         return [], {}
     known, codes = [], {}
-    for one in ask(link, *_DESCRIBE, {"transactional_ids": names}, server).transaction_states:
+    for one in ask_server(
+        link, *_DESCRIBE, {"transactional_ids": names}, server
+    ).transaction_states:
         if int(one.error_code) == errors.NONE:
             known.append(_transaction(one, broker, server))
         else:

@@ -89,7 +89,7 @@ class Past:
         self._moved: dict[Place, tuple[int, float]] = {}
         self._marks: dict[Place, list[tuple[float, int]]] = {}
 
-    def note(self, now_s: float, positions: Sequence[Position]) -> None:
+    def add_sample(self, now_s: float, positions: Sequence[Position]) -> None:
         """It was looked at. A partition without a committed offset has no lag, and is no sample."""
         lags: dict[str, int] = {}
         for one in positions:

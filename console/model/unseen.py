@@ -36,7 +36,7 @@ class Way:
         self._checked_s = 0.0  # when the check was last seen, 0: not yet
         self.agreed_ms = 0
 
-    def look(self) -> bool:
+    def find_successor(self) -> bool:
         """True if there is a successor. Raises Failure: it was refused."""
         with suppress(NotThere, FileNotFoundError):
             started_ms = Observer(self._data_dir).head.started_ms
@@ -93,7 +93,7 @@ def follow(data_dir: str, way: Way, pid: int, until_s: float) -> int:
     """Wait until there is a successor: when the end had begun, in ms of the wall clock. Raises
     Failure: nothing came of it."""
     while time.monotonic() < until_s:
-        if way.look():
+        if way.find_successor():
             return way.agreed_ms
         if not proc.runs(pid):
             break

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from appliance.authentication.mechanisms import BY_NAME, LEAST_ITERATIONS, SCRAMS
 from console.model.link import Link
-from console.model.plain_request import ask
+from console.model.plain_request import ask_server
 from console.model.refusals import check
 
 _DESCRIBE: Final = (50, 0)
@@ -31,7 +31,7 @@ class User(NamedTuple):
 
 def all_users(link: Link) -> list[User]:
     """Every user with credentials, by name. Raises Failure."""
-    answer = ask(link, *_DESCRIBE, {"users": None})
+    answer = ask_server(link, *_DESCRIBE, {"users": None})
     check(int(answer.error_code), answer.error_message, "users")
     found = []
     for row in answer.results:
@@ -73,6 +73,6 @@ def remove(link: Link, user: User) -> None:
 
 
 def _alter(link: Link, name: str, values: dict[str, Any]) -> None:
-    answer = ask(link, *_ALTER, values)
+    answer = ask_server(link, *_ALTER, values)
     for row in answer.results:
         check(int(row.error_code), row.error_message, f"user {name}")

@@ -13,7 +13,7 @@ from typing import Final
 from console.model.failure import Failure
 from console.model.link import Link
 from console.model.nodes import RUNNING, Node, Nodes, controllers
-from console.model.plain_request import ask
+from console.model.plain_request import ask_server
 
 _DESCRIBE_CONFIGS: Final = (32, 4)
 _BROKER: Final = 4
@@ -35,7 +35,7 @@ class Told:
         return ENDING if node.state == RUNNING and node.id in self.ending else node.state
 
 
-def told(link: Link, found: Nodes) -> Told:
+def read_versions(link: Link, found: Nodes) -> Told:
     """By those that live. Who is no broker is asked where controllers listen."""
     living = [one for one in found.all.values() if one.lives]
     alone: dict[int, str] = {}
@@ -57,7 +57,7 @@ def _asked(link: Link, address: str) -> dict[str, str]:
     resource = {"resource_type": _BROKER, "resource_name": _ANSWERING, "configuration_keys": None}
     values = {"resources": [resource], "include_synonyms": False, "include_documentation": False}
     try:
-        (result,) = ask(link, *_DESCRIBE_CONFIGS, values, address).results
+        (result,) = ask_server(link, *_DESCRIBE_CONFIGS, values, address).results
     except Failure:
         return {}
     settings = {"ending": ""} | {str(one.name): str(one.value) for one in result.configs}

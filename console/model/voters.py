@@ -9,7 +9,7 @@ from typing import Any, Final
 from console.model.failure import Failure
 from console.model.link import Link
 from console.model.nodes import SILENT_MS, quorum_nodes, quorum_told
-from console.model.plain_request import ask
+from console.model.plain_request import ask_server
 from console.model.refusals import check
 
 _ADD: Final = (80, 1)
@@ -59,19 +59,19 @@ def vote_of(link: Link, number: int) -> Vote | None:
     states = [*told.current_voters, *told.observers]
     now_ms = max((int(one.last_fetch_timestamp) for one in states), default=-1)
 
-    def heard(one: Any) -> bool:
+    def is_heard(one: Any) -> bool:
         return now_ms - int(one.last_fetch_timestamp) <= SILENT_MS
 
-    def free(one: Any) -> bool:
-        return int(one.replica_id) == number and heard(one) and _folder(one) != its
+    def is_free(one: Any) -> bool:
+        return int(one.replica_id) == number and is_heard(one) and _folder(one) != its
 
     mine = next((one for one in told.current_voters if int(one.replica_id) == number), None)
     its = None if mine is None else _folder(mine)
     return Vote(
         mine is not None,
         its,
-        mine is not None and heard(mine),
-        next((_folder(one) for one in told.observers if free(one)), None),
+        mine is not None and is_heard(mine),
+        next((_folder(one) for one in told.observers if is_free(one)), None),
         tuple(
             {"name": str(one.name), "host": str(one.host), "port": int(one.port)}
             for node in quorum_nodes(link)
@@ -84,7 +84,7 @@ def vote_of(link: Link, number: int) -> Vote | None:
 def remove(link: Link, number: int, folder: bytes) -> None:
     """Raises Failure."""
     values = {"cluster_id": None, "voter_id": number, "voter_directory_id": folder}
-    answer = ask(link, *_REMOVE, values)
+    answer = ask_server(link, *_REMOVE, values)
     check(int(answer.error_code), answer.error_message, f"the vote of node {number}")
 
 
@@ -101,7 +101,7 @@ def hand_over(link: Link, number: int, vote: Vote, listeners: tuple[dict[str, An
             "voter_directory_id": vote.observer, "listeners": list(listeners),
             "ack_when_committed": True,
         }  # fmt: skip
-        answer = ask(link, *_ADD, values)
+        answer = ask_server(link, *_ADD, values)
         check(int(answer.error_code), answer.error_message, f"the vote of node {number}")
     except Failure as failure:
         if failure.name not in (*_AGAIN, "VOTER_NOT_FOUND", "DUPLICATE_VOTER"):

@@ -39,7 +39,7 @@ class Waiting:
             self._data_dir = data_dir
             self._observer = None
 
-    def look(self) -> Verdict:
+    def read_verdict(self) -> Verdict:
         """Returns what is missing now. Takes a moment at first: until every loop has been seen to
         turn, or for long enough not to. Raises Failure for what is no HOST:PORT.
         """

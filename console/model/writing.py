@@ -23,7 +23,7 @@ class Written:
     timestamp: int
 
 
-def write(
+def write_records(
     link: Link,
     topic: str,
     records: Iterator[dict[str, Any]],

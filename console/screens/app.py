@@ -25,7 +25,7 @@ from console.screens import lines, places, sources
 from console.screens.actions import ACTIONS, APP, CHANGES, KINDS, Action, bindings, works
 from console.screens.at_terminal import AtTerminal, prepare
 from console.screens.changes.door import Door
-from console.screens.help import HelpScreen, told
+from console.screens.help import HelpScreen, list_keys
 from console.screens.inks import LIGHT as LIGHT_INKS
 from console.screens.journal import Journal
 from console.screens.keys import Keys
@@ -64,7 +64,7 @@ class Tab(Words):
     def fit(self, width: int) -> None:
         """Shows its key and its name, close together on a narrow screen. width: of the screen."""
         gap = " " if width >= _TABS_WIDE else ""
-        self.say(
+        self.show_parts(
             " ", (places.key_of(self.kind), "" if gap else "bold"), f"{gap}{self.kind.capitalize()}"
         )
 
@@ -157,8 +157,8 @@ class ConsoleApp(AtTerminal):
     async def on_event(self, event: events.Event) -> None:
         """Holds background work back while a key is handled."""
         if isinstance(event, events.Key):
-            self.world.hush.begin()
-            self.call_after_refresh(self.world.hush.end)
+            self.world.hush.begin_hush()
+            self.call_after_refresh(self.world.hush.end_hush)
         await super().on_event(event)
 
     @property
@@ -192,7 +192,7 @@ class ConsoleApp(AtTerminal):
         source.ended(time.monotonic(), answer)
         told = answer.message if isinstance(answer, Failure) else ""
         is_usual = _is_not_local(answer)
-        self.journal.note(
+        self.journal.add_entry(
             source.name, time.time(), line=source.line, took_s=source.took_s,
             problem="" if is_usual else told, outcome=told if is_usual else "",
         )  # fmt: skip
@@ -208,7 +208,7 @@ class ConsoleApp(AtTerminal):
         """Paints the title and the lines around the view."""
         link, cluster = self.world.link, self.world.cluster.shown
         name = cluster.value.id if cluster.value is not None else ""
-        self._head.say(
+        self._head.show_parts(
             ("penstock console", "bold"), "  ",
             (" READ-ONLY " if self.door.read_only else "", "reverse"),
             f"{'  ' if self.door.read_only else ''}{link.bootstrap}",
@@ -228,8 +228,8 @@ class ConsoleApp(AtTerminal):
         elif self.here.kind not in (places.OVERVIEW, places.NODES):
             words = self._wrong_in_cluster()
         self._trouble.set_class(bool(words) and self.here != HOME, "there")
-        self._trouble.say(words)
-        self._command_line.say(f"$ {self._line()}")
+        self._trouble.show_parts(words)
+        self._command_line.show_parts(f"$ {self._line()}")
 
     def _wrong_in_cluster(self) -> str:
         """In one line, wherever somebody is."""
@@ -248,7 +248,7 @@ class ConsoleApp(AtTerminal):
             words, style = "✗ no answer", "bold red"
         if self.is_paused:
             words, style = f"paused  {words}", "bold yellow"
-        self._age_words.say((words, style))
+        self._age_words.show_parts((words, style))
 
     def _line(self) -> str:
         view = self.view
@@ -259,9 +259,9 @@ class ConsoleApp(AtTerminal):
 
     # Places -------------------------------------------------------------------------------------
 
-    async def go(self, place: Place) -> None:
+    async def go_to(self, place: Place) -> None:
         """Show another place."""
-        self.history.go(place)
+        self.history.go_to(place)
         await self._show()
 
     async def _show(self) -> None:
@@ -294,11 +294,11 @@ class ConsoleApp(AtTerminal):
 
     async def on_view_go(self, event: View.Go) -> None:
         """A view or a tab leads somewhere."""
-        await self.go(event.place)
+        await self.go_to(event.place)
 
     async def action_go(self, kind: str) -> None:
         """To one of the lists."""
-        await self.go(Place(kind))
+        await self.go_to(Place(kind))
 
     async def action_back(self) -> None:
         """To where they were before."""
@@ -320,7 +320,7 @@ class ConsoleApp(AtTerminal):
                 view.filter_text = ""
             self._typed()
         else:
-            await self.go(self.here.above)
+            await self.go_to(self.here.above)
 
     # What is typed ------------------------------------------------------------------------------
 
@@ -336,14 +336,14 @@ class ConsoleApp(AtTerminal):
 
     def action_jump(self) -> None:
         """Ask where to."""
-        self.query_one(Prompt).open(JUMP)
+        self.query_one(Prompt).open_prompt(JUMP)
 
     def action_filter(self) -> None:
         """Ask what to keep."""
         if (box := self.view.filter_box()) is not None:
             box.focus()
         elif self.view.has_filter:
-            self.query_one(Prompt).open(FILTER, self.view.filter_text)
+            self.query_one(Prompt).open_prompt(FILTER, self.view.filter_text)
         else:
             self.notify("there is nothing to filter here", markup=False)
 
@@ -362,10 +362,10 @@ class ConsoleApp(AtTerminal):
             except NoPlace as wrong:
                 self.notify(str(wrong), severity="error", markup=False)
                 return
-            await self.go(place)
+            await self.go_to(place)
         else:
             self._typed()
-            self.world.groups.want()
+            self.world.groups.request_update()
 
     def _typed(self) -> None:
         self._ground.query_one(Prompt).close()
@@ -382,9 +382,9 @@ class ConsoleApp(AtTerminal):
     async def _changed(self, is_gone: bool) -> None:
         """Something was changed, or tried: everything is asked anew. is_gone: what is seen here is
         not there any more."""
-        self.world.want()
+        self.world.request_updates()
         if is_gone:
-            await self.go(self.here.above)
+            await self.go_to(self.here.above)
         self._tick()
 
     def on_key(self, event: events.Key) -> None:
@@ -405,7 +405,7 @@ class ConsoleApp(AtTerminal):
             await self.run_action(action.call)
             return
         if not works(action.scope, self.here.kind) and not Place(kind).needs_name:
-            await self.go(Place(kind))
+            await self.go_to(Place(kind))
         if works(action.scope, self.here.kind):
             await self.run_action(action.call, self.view)
         else:
@@ -420,13 +420,13 @@ class ConsoleApp(AtTerminal):
         """The command line, to the terminal's clipboard."""
         line = self._line()
         self.copy_to_clipboard(line)
-        self.journal.note("copied", time.time(), line=line)
+        self.journal.add_entry("copied", time.time(), line=line)
         self.notify(f"copied: {line}", markup=False)
 
     def action_refresh(self) -> None:
         """Ask again now, also while it is paused."""
         for source in self.world.asked(self.here):
-            source.want()
+            source.request_update()
         paused, self.is_paused = self.is_paused, False
         self._tick()
         self.is_paused = paused
@@ -446,7 +446,7 @@ class ConsoleApp(AtTerminal):
         """The keys that work here."""
         active = self.screen.active_bindings
         live = [(key, one.binding.action) for key, one in active.items() if one.enabled]
-        self.push_screen(HelpScreen(told(live, self.here.kind) + self.view.grammar()))
+        self.push_screen(HelpScreen(list_keys(live, self.here.kind) + self.view.grammar()))
 
 
 def _is_not_local(answer: object) -> bool:

@@ -66,7 +66,7 @@ def show_topics(table: Rows, facts: Facts | None) -> None:
             in_bytes(one.size_mb * 1e6),
         )  # fmt: skip
 
-    table.show(names, cells, empty="no topic yet: penstock topic create NAME" if facts else "")
+    table.show_rows(names, cells, empty="no topic yet: penstock topic create NAME" if facts else "")
 
 
 def show_groups(table: Rows, facts: Facts | None, at_risk: frozenset[str]) -> None:
@@ -90,7 +90,7 @@ def show_groups(table: Rows, facts: Facts | None, at_risk: frozenset[str]) -> No
             worst[name][1] if lag else "",
         )  # fmt: skip
 
-    table.show(names, cells, empty="no group has committed here yet" if facts else "")
+    table.show_rows(names, cells, empty="no group has committed here yet" if facts else "")
 
 
 def show_jobs(table: Rows, seen: Jobs | None) -> None:
@@ -106,7 +106,7 @@ def show_jobs(table: Rows, seen: Jobs | None) -> None:
             (lag, "warn") if one.lag_records else lag, age(one.lag_s),
         )  # fmt: skip
 
-    table.show(names, cells, empty=NONE_YET if seen is not None else "")
+    table.show_rows(names, cells, empty=NONE_YET if seen is not None else "")
     counts = Counter(state_of(one) for one in jobs.values())
     said = [some(len(jobs), "job"), *(f"{count} {state}" for state, count in counts.most_common())]
     if (told := ", ".join(said) if jobs else "") != (table.border_subtitle or ""):

@@ -39,7 +39,7 @@ class Chart(Widget):
         self._drawn = Text()
         self._titles = ("", "")
 
-    def show(self, values: Sequence[float]) -> None:
+    def show_values(self, values: Sequence[float]) -> None:
         """One column each, the oldest first: bytes per second or a count per second."""
         self.over(Series((), tuple(values)), 0.0, 0.0)
 

@@ -66,15 +66,15 @@ class ClientsView(View):
         facts = self.world.facts.shown.value
         words, rows = self.query_one("#summary", Words), self.query_one("#clients", Rows)
         if facts is None or self.world.is_foreign:
-            words.say("")
+            words.show_parts("")
             empty = FOREIGN if self.world.is_foreign else self.waiting()
-            rows.show([], lambda key: (key,), empty=empty)
+            rows.show_rows([], lambda key: (key,), empty=empty)
             self._say(())
             return
         typed = self.filter_text
         found = {one.key: one for one in facts.clients if keeps(typed, _told(one))}
-        words.say((self._summary(len(found), facts), "dim"))
-        rows.show(
+        words.show_parts((self._summary(len(found), facts), "dim"))
+        rows.show_rows(
             list(found), lambda key: _cells(found[key]), lambda key, n: _by(found[key], n),
             empty="no client is called so" if typed else "nobody is connected",
         )  # fmt: skip
@@ -116,7 +116,7 @@ class ClientsView(View):
             if rows.has_focus:
                 self.query_one("#clients", Rows).focus()
             return
-        about.say((_said(pushing), "bold"))
+        about.show_parts((_said(pushing), "bold"))
         several = len(pushing) > 1
         found = {
             f"{one.client.instance} {n}": (one.client.instance if several else "", sample)
@@ -124,7 +124,7 @@ class ClientsView(View):
             for n, sample in enumerate(one.samples)
         }
         wrong = next((one.client.wrong for one in pushing if one.client.wrong), "it said nothing")
-        rows.show(
+        rows.show_rows(
             list(found), lambda key: _pushed(*found[key]),
             lambda key, n: _pushed_by(found[key][1], n), empty=wrong,
         )  # fmt: skip

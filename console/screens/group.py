@@ -11,7 +11,7 @@ from textual.binding import BindingType
 from textual.containers import Horizontal
 
 from console.model import group_changes
-from console.model.expiry import cut, told
+from console.model.expiry import cut, describe_risk
 from console.model.group_watch import GroupSeen, LagPast
 from console.model.groups import OTHER_KINDS, Member
 from console.model.lag import Position, total
@@ -76,8 +76,8 @@ class GroupView(View):
         seen = self._seen
         members, positions = self.query_one("#members", Rows), self.query_one("#positions", Rows)
         if seen is None:
-            members.show([], lambda key: (key,), empty=self.waiting())
-            positions.show([], lambda key: (key,), empty="")
+            members.show_rows([], lambda key: (key,), empty=self.waiting())
+            positions.show_rows([], lambda key: (key,), empty="")
             return
         self._summary(seen)
         self._warnings(seen)
@@ -85,13 +85,13 @@ class GroupView(View):
         known = {one.member_id: one for one in seen.group.members}
         stand = {key: _stands(one, seen, now_s) for key, one in known.items()}
         software = self._software()
-        members.show(
+        members.show_rows(
             list(known), lambda key: _member(known[key], stand[key], software),
             lambda key, n: _member_by(known[key], stand[key], software, n),
             empty="nobody reads with it now",
         )  # fmt: skip
         places = {f"{one.topic} {one.partition}": one for one in seen.positions}
-        positions.show(
+        positions.show_rows(
             list(places), lambda key: _position(places[key], past, now_s),
             lambda key, n: _by(places[key], past, n),
             empty=_nothing(seen),
@@ -123,7 +123,7 @@ class GroupView(View):
         lag, seconds = total(seen.positions)
         behind = f", {age(seconds)} behind" if seconds else ""
         assignor = f"  assignor {group.assignor}" if group.assignor else ""
-        self.query_one("#summary", Words).say(
+        self.query_one("#summary", Words).show_parts(
             (group.name, "bold"),
             f"  {group.state}  {some(len(group.members), 'member')}  lag {short(lag)}{behind}",
             (f"  {group.kind} protocol{assignor}", "dim"),
@@ -133,23 +133,23 @@ class GroupView(View):
         parts: list[Part] = []
         for one in seen.expiry.risks[:_WARNINGS]:
             parts += ["\n"] if parts else []
-            parts.append((f"! {told(one)}", "yellow"))
+            parts.append((f"! {describe_risk(one)}", "yellow"))
         if not parts and seen.expiry.unknown:
             topics = ", ".join(map(cut, seen.expiry.unknown[:_WARNINGS]))
             words = f"when retention.bytes deletes unread records is not known from here: {topics}"
             parts.append((words, "dim"))
         warnings = self.query_one("#warnings", Words)
         warnings.set_class(bool(parts), "there")
-        warnings.say(*parts)
+        warnings.show_parts(*parts)
 
     def _charts(self, seen: GroupSeen, here: Position | None, now_s: float) -> None:
         past = seen.past
-        self.query_one("#all", LagChart).show("Lag", past.samples, past, now_s)
+        self.query_one("#all", LagChart).show_lag("Lag", past.samples, past, now_s)
         several = len({one.topic for one in seen.positions}) > 1 and self.size.width >= _WIDE
         chart = self.query_one("#topic", LagChart)
         chart.set_class(several and here is not None, "there")
         if here is not None:
-            chart.show(here.topic, past.topics.get(here.topic, ()), past, now_s)
+            chart.show_lag(here.topic, past.topics.get(here.topic, ()), past, now_s)
 
     # Changes ------------------------------------------------------------------------------------
 
@@ -169,7 +169,7 @@ class GroupView(View):
             self.notify("it has committed nothing that could be deleted", markup=False)
         else:
             topic = key.rpartition(" ")[0]
-            self.propose(group_changes.forget(self.place.name, topic))
+            self.propose(group_changes.propose_deletion(self.place.name, topic))
 
     def action_remove(self) -> None:
         """The member under the cursor."""

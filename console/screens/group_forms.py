@@ -19,7 +19,7 @@ def seek_form(name: str, positions: Sequence[Position]) -> Form:
     named = ", ".join(topics[:_MOST]) + (", …" if topics[_MOST:] else "")
 
     def propose(values: Values) -> Proposal:
-        return group_changes.move(
+        return group_changes.propose_move(
             name,
             to=values["to"].strip(),
             to_group=values["group"],

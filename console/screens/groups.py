@@ -52,7 +52,7 @@ class GroupsView(View):
         seen = self.world.groups.shown.value
         rows = self.query_one(Rows)
         if seen is None:
-            rows.show([], lambda key: (key,), empty=self.waiting())
+            rows.show_rows([], lambda key: (key,), empty=self.waiting())
             return
         typed = self.filter_text
         found = {one.name: one for one in seen.listed if keeps(typed, one.name)}
@@ -62,9 +62,9 @@ class GroupsView(View):
             said = f"{len(found)} of {len(seen.listed)} groups: /{typed}  (Esc shows all)"
         if len(found) > MOST_COUNTED:
             said += f"; members and lag are counted of {MOST_COUNTED} at most: / shows fewer"
-        self.query_one(Words).say((said, "dim"))
+        self.query_one(Words).show_parts((said, "dim"))
         now_s = time.time()
-        rows.show(
+        rows.show_rows(
             list(found),
             lambda key: _cells(found[key], seen.counts.get(key), key in risks, now_s),
             lambda key, n: _by(found[key], seen.counts.get(key), n),

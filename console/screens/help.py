@@ -19,7 +19,7 @@ _OF_TEXTUAL: Final = {
 }
 
 
-def told(bindings: Iterable[tuple[str, str]], here: str) -> list[tuple[str, str]]:
+def list_keys(bindings: Iterable[tuple[str, str]], here: str) -> list[tuple[str, str]]:
     """(keys, what they do) of (key, action) pairs that work now, those of the place first; what is
     not in the registry is left out. here: the kind of place, where an action may mean what it means
     nowhere else."""
@@ -65,4 +65,4 @@ class HelpScreen(ModalScreen[None]):
         for keys, about in self._lines:
             parts += [(f"{keys:<12}", "bold cyan"), f" {about}\n"]
         parts.append(("\nText is marked with the mouse while Shift is held. Esc closes.", "dim"))
-        self.query_one(Words).say(*parts)
+        self.query_one(Words).show_parts(*parts)

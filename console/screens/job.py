@@ -105,17 +105,21 @@ class JobView(JobActions):
         assert seen is None or isinstance(seen, JobSeen)
         facts = self.query_one("#facts", Words)
         if jobs is None or one is None:
-            facts.say(self.waiting() if jobs is None else f"there is no job {self.place.name}")
+            facts.show_parts(
+                self.waiting() if jobs is None else f"there is no job {self.place.name}"
+            )
         else:
-            facts.say(*_facts(one, seen))
-            self.query_one("#where", Words).say(("checkpoint ", "dim"), one.checkpoint or "-")
+            facts.show_parts(*_facts(one, seen))
+            self.query_one("#where", Words).show_parts(
+                ("checkpoint ", "dim"), one.checkpoint or "-"
+            )
             self.query_one("#charts").display = one.batch is not None
             past = jobs.past.get(self.place.name, ())
-            self.query_one("#in", Chart).show([each.rows_per_s for each in past])
-            self.query_one("#out", Chart).show([each.rows_out_per_s for each in past])
+            self.query_one("#in", Chart).show_values([each.rows_per_s for each in past])
+            self.query_one("#out", Chart).show_values([each.rows_out_per_s for each in past])
             batches = spark([each.batch_ms for each in past], _SPARK)
             is_wide = self.size.width >= _WIDE
-            self.query_one("#phases", Words).say(*_phases(one, batches, is_wide=is_wide))
+            self.query_one("#phases", Words).show_parts(*_phases(one, batches, is_wide=is_wide))
         self._log(seen)
 
     def _log(self, seen: JobSeen | None) -> None:
@@ -124,7 +128,7 @@ class JobView(JobActions):
         empty = "it has not failed" if self._text == ERROR else "nothing was written yet"
         if seen is None:
             empty = problem.message if problem is not None else "asking …"
-        rows.show(list(found), lambda key: (found[key],), empty=empty)
+        rows.show_rows(list(found), lambda key: (found[key],), empty=empty)
         if self._follows and found:
             self._seen_to = max(map(int, found))
             if rows.key != next(reversed(found)):
@@ -144,7 +148,9 @@ class JobView(JobActions):
         title = f"{self._text[0].upper()}{self._text[1:]}: {told}   (v: other logs)"
         rows.set_columns((Column(title, 0),))
         line = self._lines.get(rows.key or "", "")
-        self.query_one("#whole", Words).say((line if len(line) > rows.size.width else "", "dim"))
+        self.query_one("#whole", Words).show_parts(
+            (line if len(line) > rows.size.width else "", "dim")
+        )
 
 
 def _text(which: str, seen: JobSeen | None) -> dict[str, str]:

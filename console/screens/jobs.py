@@ -64,7 +64,7 @@ class JobActions(View):
         one = jobs.jobs.get(self.chosen or "") if jobs is not None else None
         if one is not None:
             runs = one.wish == RUNNING and one.state not in ENDED
-            self._propose(job_changes.stop if runs else job_changes.start)
+            self._propose(job_changes.stop if runs else job_changes.propose_start)
 
     def action_job_restart(self) -> None:
         """Stop and start."""
@@ -103,21 +103,21 @@ class JobsView(JobActions):
         seen = self.world.jobs.shown.value
         rows, about = self.query_one(Rows), self.query_one("#about", Words)
         if seen is None:
-            rows.show([], lambda key: (key,), empty=self.waiting())
-            about.say("")
+            rows.show_rows([], lambda key: (key,), empty=self.waiting())
+            about.show_parts("")
             return
         typed = self.filter_text
         found = {name: one for name, one in sorted(seen.jobs.items()) if keeps(typed, name)}
-        self.query_one("#summary", Words).say(*told(seen, len(found), typed))
+        self.query_one("#summary", Words).show_parts(*summarise_jobs(seen, len(found), typed))
         empty = "no job is called so" if seen.jobs else NONE_YET
-        rows.show(
+        rows.show_rows(
             list(found),
             lambda key: _cells(found[key], seen.past.get(key, ())),
             lambda key, n: _by(found[key], n),
             empty=empty,
         )
         one = found.get(rows.key or "")
-        about.say(*(about_job(one) if one is not None else ("",)))
+        about.show_parts(*(about_job(one) if one is not None else ("",)))
 
     def on_rows_moved(self, event: Rows.Moved) -> None:
         """Another job is under the cursor."""
@@ -130,7 +130,7 @@ class JobsView(JobActions):
         self.post_message(self.Go(Place(JOB, event.key)))
 
 
-def told(seen: Jobs, shown: int, typed: str = "") -> list[Part]:
+def summarise_jobs(seen: Jobs, shown: int, typed: str = "") -> list[Part]:
     """All jobs in one line: how many are how, and whether a runner works."""
     said = some(len(seen.jobs), "job")
     if typed:

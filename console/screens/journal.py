@@ -34,7 +34,7 @@ class Journal:
         self._open: dict[tuple[str, str], str] = {}
         self._number = 0
 
-    def note(
+    def add_entry(
         self,
         what: str,
         now_s: float,

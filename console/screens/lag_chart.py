@@ -30,7 +30,7 @@ class LagChart(Widget):
         self._kept = False
         self._drawn = Text()
 
-    def show(self, title: str, samples: Sequence[Sample], past: LagPast, now_s: float) -> None:
+    def show_lag(self, title: str, samples: Sequence[Sample], past: LagPast, now_s: float) -> None:
         """title: what it is the lag of. past: of the group. now_s: the right edge, wall clock."""
         self._title, self._now_s, self._kept = title, now_s, past.kept
         self._trend = trend(samples)

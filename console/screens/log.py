@@ -75,7 +75,7 @@ class LogView(View):
         yield Words(name="about")
 
     def paint(self) -> None:
-        self.query_one("#summary", Words).say(*self._summary())
+        self.query_one("#summary", Words).show_parts(*self._summary())
         if self._which == HAPPENED:
             self._paint_happened()
         else:
@@ -106,7 +106,7 @@ class LogView(View):
         event.stop()
         if self._which == HAPPENED:
             self._follows = self.query_one(Rows).key == next(reversed(self._found), None)
-        self.query_one("#summary", Words).say(*self._summary())
+        self.query_one("#summary", Words).show_parts(*self._summary())
         self._about()
 
     def on_rows_opened(self, event: Rows.Opened) -> None:
@@ -152,14 +152,14 @@ class LogView(View):
             wanted = self._wanted
         except Failure as wrong:
             self._found = {}
-            rows.show([], lambda key: (key,), empty=wrong.message)
+            rows.show_rows([], lambda key: (key,), empty=wrong.message)
             return
         mine = [_mine(key, one) for key, one in self._journal.entries.items() if _is_told(one)]
         found = self._keep(wanted)
         found += [one for one in mine if _is_mine_wanted(wanted, one)]
         found.sort(key=lambda one: one.at_ms)
         self._found = told = {one.key: one for one in found}
-        rows.show(
+        rows.show_rows(
             list(told), lambda key: _cells(told[key]), lambda key, n: _by(told[key], n),
             empty=self._nothing(),
         )  # fmt: skip
@@ -220,12 +220,12 @@ class LogView(View):
         if mine is not None:
             came = mine.problem or mine.outcome
             line = f"\n$ {mine.line}" if mine.line else ""
-            about.say(f"{mine.what}: {came}" if came else mine.what, (line, "dim"))
+            about.show_parts(f"{mine.what}: {came}" if came else mine.what, (line, "dim"))
         elif one is not None:
             head = f"{moment(one.at_ms)}.{one.at_ms % _MS:03} {one.process} {one.level} {one.event}"
-            about.say((head, "bold"), *_fields(one))
+            about.show_parts((head, "bold"), *_fields(one))
         else:
-            about.say("")
+            about.show_parts("")
 
     # What this console asked --------------------------------------------------------------------
 
@@ -236,7 +236,7 @@ class LogView(View):
             if keeps(self.filter_text, _text(one))
         }
         shown = sorted(found, key=lambda key: -found[key].first_s)
-        self.query_one(Rows).show(
+        self.query_one(Rows).show_rows(
             shown, lambda key: _asked_cells(found[key]), lambda key, n: _asked_by(found[key], n),
             empty="nothing was asked yet",
         )  # fmt: skip

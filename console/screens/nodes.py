@@ -19,7 +19,7 @@ from console.screens.places import TOPIC, Place, keeps
 from console.screens.rows import Cell, Column, Rows
 from console.screens.view import Part, View, Words
 from console.show.figures import NOT_KNOWN, age, in_bytes, meter, short, some
-from console.show.replicas import told
+from console.show.replicas import describe_missing
 
 _WIDE: Final = 100
 _VERSION_WHOLE: Final = 150
@@ -97,16 +97,16 @@ class NodesView(View):
         moves.display = bool(seen and seen.moves)
         missing.display = bool(seen and seen.several)
         if seen is None:
-            rows.show([], lambda key: (key,), empty=self.waiting())
+            rows.show_rows([], lambda key: (key,), empty=self.waiting())
             return
         disks = self.world.disks.shown.value or {}
         said = self.world.versions.shown.value or Told()
         found = {str(one): node for one, node in sorted(seen.nodes.all.items())}
         facts = None if self.world.is_foreign else self.world.facts.shown.value
         counts = {key: _count(seen, node, facts) for key, node in found.items()}
-        self.query_one("#quorum", Words).say(*_summary(seen))
+        self.query_one("#quorum", Words).show_parts(*_summary(seen))
         rows.styles.height = 1 + min(len(found), _NODES_MOST)
-        rows.show(
+        rows.show_rows(
             list(found),
             lambda key: _cells(seen, found[key], counts[key], disks.get(found[key].id), said),
             lambda key, n: _by(found[key], counts[key], disks.get(found[key].id), said, n),
@@ -137,7 +137,7 @@ class NodesView(View):
                 parts.append((f"! node {number}, offline: {', '.join(one.offline)}", "bold red"))
         about = self.query_one("#about", Words)
         about.display = bool(parts)
-        about.say(*parts)
+        about.show_parts(*parts)
 
     def _moves(self, rows: Rows, seen: ClusterSeen) -> None:
         found = {
@@ -147,7 +147,7 @@ class NodesView(View):
         }
         paces = seen.move_paces
         rows.styles.height = 2 + min(len(found), _MOVES_MOST)
-        rows.show(
+        rows.show_rows(
             list(found),
             lambda key: _moving(found[key], paces.get(found[key].place, Pace())),
             lambda key, n: _moving_by(found[key], paces.get(found[key].place, Pace()), n),
@@ -167,7 +167,7 @@ class NodesView(View):
             return seen.paces.get((one.topic, one.partition, copy.node), Pace())
 
         whole = "every replica is in sync"
-        rows.show(
+        rows.show_rows(
             list(found),
             lambda key: _lacks(*found[key], seen.nodes.all.get(found[key][1].node), pace(key)),
             lambda key, n: _lacks_by(*found[key], pace(key), n),
@@ -298,7 +298,10 @@ def _lacks(one: Behind, copy: Missing, node: Node | None, pace: Pace) -> tuple[C
     return (
         one.topic, str(one.partition), str(one.leader) if one.leader >= 0 else ("none", "bad"),
         ",".join(map(str, one.isr)), str(copy.node), (_brief(copy, node), style),
-        (told(copy, node).removeprefix(f"node {copy.node} ").removeprefix("is "), style),
+        (
+            describe_missing(copy, node).removeprefix(f"node {copy.node} ").removeprefix("is "),
+            style,
+        ),
         _rate(pace, short) if comes else "", _eta(pace) if comes else "",
     )  # fmt: skip
 

@@ -235,7 +235,7 @@ class OverviewView(View):
         folders, seen = world.folders.shown.value or [], world.topics.shown.value or {}
         words = self.query_one("#attention", Words)
         if cluster is None and lost is None:
-            words.say(f"asking {world.link.bootstrap} …")
+            words.show_parts(f"asking {world.link.bootstrap} …")
             return
         jobs, risks, past = world.jobs.shown.value, world.risks.shown.value or (), self._past
         sick = jobs.sick if jobs is not None else ()
@@ -245,10 +245,10 @@ class OverviewView(View):
             world.nodes.shown.value,
         )  # fmt: skip
         if not found and self._is_asked:
-            words.say(f"asking {world.link.bootstrap} …")
+            words.show_parts(f"asking {world.link.bootstrap} …")
             return
         if not found:
-            words.say(("✓ Nothing needs attention", "green"), self._since(facts))
+            words.show_parts(("✓ Nothing needs attention", "green"), self._since(facts))
             return
         parts: list[list[Part]] = []
         for one in found[:_ATTENTION_MOST]:
@@ -260,7 +260,7 @@ class OverviewView(View):
             parts.append([f"and {len(found) - _ATTENTION_MOST} more"])
         if cluster is None and lost is not None and lost.code == UNREACHABLE:
             parts.append(["It is shown here as soon as it answers."])
-        words.say(*_lines(parts))
+        words.show_parts(*_lines(parts))
 
     @property
     def _is_asked(self) -> bool:
@@ -295,12 +295,12 @@ class OverviewView(View):
         for number, one in enumerate(self.world.folders.shown.value or []):
             told = _disk(one, forecasts.get(number), self.world.is_foreign)
             parts.append(told[1:] if words.has_class("framed") and told[0] == _DISK else told)
-        words.say(*_lines(parts))
+        words.show_parts(*_lines(parts))
 
     def _clients(self, facts: Facts | None) -> None:
         words = self.query_one("#clients", Words)
         if facts is None:
-            words.say("")
+            words.show_parts("")
             return
         every = facts.clients
         framed = words.has_class("framed")
@@ -322,20 +322,20 @@ class OverviewView(View):
             who = first.client_id[:_NAME_MOST]
             told = (f"! {len(waiting)} throttled: {who} {throttled(first)}", "yellow")
             parts = [told, "\n", *parts] if framed else [*parts, "\n", told]
-        words.say(*parts)
+        words.show_parts(*parts)
 
     def _jobs(self) -> None:
         seen = self.world.jobs.shown.value
         words = self.query_one("#jobs", Words)
         words.display = bool(seen and seen.jobs) and not self.has_class("roomy")
         if seen is not None and seen.jobs:
-            words.say(("Jobs ", "bold"), *jobs_view.told(seen, len(seen.jobs)))
+            words.show_parts(("Jobs ", "bold"), *jobs_view.summarise_jobs(seen, len(seen.jobs)))
 
     def _brokers(self) -> None:
         cluster = self.world.cluster.shown.value
         found = {str(key): where for key, where in cluster.brokers.items()} if cluster else {}
         leads = str(cluster.controller) if cluster else ""
-        self.query_one("#brokers", Rows).show(
+        self.query_one("#brokers", Rows).show_rows(
             list(found), lambda key: (key, found[key], "controller" if key == leads else "")
         )
 
@@ -349,7 +349,7 @@ class OverviewView(View):
             series = past.p99(api, span_s)
             return _spark(buckets(series.times, series.values, past.at_s, span_s, _SPARK), _SPARK)
 
-        self.query_one("#apis", Rows).show(
+        self.query_one("#apis", Rows).show_rows(
             list(found),
             lambda key: _api(found[key], spark(key)),
             lambda key, n: _api_by(found[key], n),
@@ -358,7 +358,7 @@ class OverviewView(View):
 
     def _processes(self, facts: Facts | None) -> None:
         found = {one.process: one for one in facts.processes} if facts is not None else {}
-        self.query_one("#processes", Rows).show(
+        self.query_one("#processes", Rows).show_rows(
             list(found),
             lambda key: _process(found[key]),
             lambda key, n: _process_by(found[key], n),

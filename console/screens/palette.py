@@ -42,7 +42,7 @@ class Everything(Provider):
                     await asyncio.sleep(0)  # of 10,000 names no key waits for the last
                 if (score := matcher.match(name)) > 0:
                     told = plain(f"{kind} {name}")
-                    yield Hit(score, Text(told), partial(console.go, Place(kind, name)), told)
+                    yield Hit(score, Text(told), partial(console.go_to, Place(kind, name)), told)
 
     @property
     def _console(self) -> "ConsoleApp":

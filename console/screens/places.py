@@ -110,7 +110,7 @@ class History:
         """Where they are."""
         return self._places[self._at]
 
-    def go(self, place: Place) -> None:
+    def go_to(self, place: Place) -> None:
         """To another place; nothing happens when they are there."""
         if place != self.here:
             self._places[self._at + 1 :] = [place]

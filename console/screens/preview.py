@@ -37,21 +37,23 @@ class PreviewView(View):
             title += [(f"\n! {failure.message}", "bold red")]
             title += [f"\n→ {failure.hint}"] if failure.hint else []
         if seen is None:
-            said.say(*title)
-            rows.show([], lambda key: (key,), empty="nothing is written, nothing is remembered")
+            said.show_parts(*title)
+            rows.show_rows(
+                [], lambda key: (key,), empty="nothing is written, nothing is remembered"
+            )
             return
         assert isinstance(seen, Preview)
         title += [f"would derive {some(len(seen.rows), 'row')}"]
         title += [f" and more: these are {ROWS}"] if len(seen.rows) >= ROWS else []
         title += [(f"\n{line}", "dim") for line in seen.said]
-        said.say(*title)
+        said.show_parts(*title)
         found = {str(n): row for n, row in enumerate(seen.rows)}
         names = list(seen.rows[0])[:_COLUMNS_MOST] if seen.rows else []
         numbers = {name for name in names if _are_numbers(row.get(name) for row in seen.rows)}
         rows.set_columns(
             [_column(name, seen.rows, name in numbers, name == names[-1]) for name in names]
         )
-        rows.show(
+        rows.show_rows(
             list(found), lambda key: [_cell(found[key].get(name)) for name in names],
             lambda key, n: _by(found[key].get(names[n]), names[n] in numbers),
             empty="it derives no row from these records",

@@ -58,10 +58,10 @@ class Prompt(Horizontal):
         """True while text is being typed."""
         return bool(self.kind)
 
-    def open(self, kind: str, text: str = "") -> None:
+    def open_prompt(self, kind: str, text: str = "") -> None:
         """Let JUMP or FILTER be typed."""
         self.kind = kind
-        self.query_one(Words).say(kind)
+        self.query_one(Words).show_parts(kind)
         self.add_class("open")
         typed = self.query_one(Input)
         typed.value = text

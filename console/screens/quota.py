@@ -64,16 +64,16 @@ class QuotaView(View):
         seen = self.world.quotas.shown.value
         holds, order = self.query_one("#holds", Rows), self.query_one("#order", Rows)
         if seen is None:
-            holds.show([], lambda key: (key,), empty=self.waiting())
-            order.show([], lambda key: (key,), empty="")
+            holds.show_rows([], lambda key: (key,), empty=self.waiting())
+            order.show_rows([], lambda key: (key,), empty="")
             return
         rules = explained(seen.quotas, self._client, KINDS)
         found = {one.kind: one for one in rules if one.holds}
-        self.query_one("#summary", Words).say(
+        self.query_one("#summary", Words).show_parts(
             (self._client.text, "bold"), "  ", ("what holds for it, and which rule says so", "dim")
         )
         uses = {kind: usage_of(seen, one, self._client) for kind, one in found.items()}
-        holds.show(
+        holds.show_rows(
             list(found), lambda key: _held(found[key], uses[key], seen),
             empty="no quota holds for it: it may use all there is",
         )  # fmt: skip
@@ -81,7 +81,7 @@ class QuotaView(View):
         for one in rules:
             by_entity.setdefault(entity_text(one.entity), []).append(one)
         self._rules = by_entity
-        order.show(list(by_entity), lambda key: _line(by_entity[key]))
+        order.show_rows(list(by_entity), lambda key: _line(by_entity[key]))
         self._about()
 
     def on_rows_moved(self, event: Rows.Moved) -> None:
@@ -120,7 +120,7 @@ class QuotaView(View):
 
     def _about(self) -> None:
         entity = self.entity
-        self.query_one("#about", Words).say(
+        self.query_one("#about", Words).show_parts(
             "" if entity is None else
             f"{entity_text(entity)}: counts together {together(entity)}. Of each quota the first"
             " rule that says something holds."

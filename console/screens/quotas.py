@@ -72,8 +72,8 @@ class QuotasView(View):
         seen = self.world.quotas.shown.value
         rules, live = self.query_one("#rules", Rows), self.query_one("#live", Rows)
         if seen is None:
-            rules.show([], lambda key: (key,), empty=self.waiting())
-            live.show([], lambda key: (key,), empty="")
+            rules.show_rows([], lambda key: (key,), empty=self.waiting())
+            live.show_rows([], lambda key: (key,), empty="")
             return
         self._summary(seen)
         self._paint_rules(seen, rules)
@@ -136,11 +136,13 @@ class QuotasView(View):
         told = f"{some(count, 'quota')} of {some(len(seen.quotas), 'entity')}"
         told = told.replace("entitys", "entities")
         if seen.untold is not None:
-            words.say(f"{told}  ", (f"{seen.untold.message}: {seen.untold.hint}", "dim"))
+            words.show_parts(f"{told}  ", (f"{seen.untold.message}: {seen.untold.hint}", "dim"))
         elif waiting:
-            words.say(f"{told}  ", (f"{some(len(waiting), 'client')} throttled now", "yellow"))
+            words.show_parts(
+                f"{told}  ", (f"{some(len(waiting), 'client')} throttled now", "yellow")
+            )
         else:
-            words.say(f"{told}  ", ("nobody is throttled now", "green") if count else "")
+            words.show_parts(f"{told}  ", ("nobody is throttled now", "green") if count else "")
 
     def _paint_rules(self, seen: Seen, rows: Rows) -> None:
         found = {
@@ -160,7 +162,7 @@ class QuotasView(View):
             known = None if seen.untold is not None else used.get((name, kind), [])
             return name, kind, seen.quotas[entity][kind], known
 
-        rows.show(
+        rows.show_rows(
             list(found), lambda key: _rule(*of(key)), lambda key, n: _rule_by(*of(key), n),
             empty="no quota is called so" if self.filter_text else
             "no quota is set: n sets the first one",
@@ -172,7 +174,7 @@ class QuotasView(View):
         found = {key: one for key, one in keyed.items() if keeps(self.filter_text, key)}
         self._live = found
         nobody = "nobody has used a quota since the broker started"
-        rows.show(
+        rows.show_rows(
             list(found), lambda key: _use(found[key]), lambda key, n: _use_by(found[key], n),
             empty=nobody if seen.untold is None else "",
         )  # fmt: skip
@@ -191,12 +193,12 @@ class QuotasView(View):
             entity, kind = self.rule
             limit = shown(kind, seen.quotas.get(entity, {}).get(kind)) or ""
             told = f"{kind} {limit} of {entity_text(entity)}\ncounted together: {together(entity)}"
-        self.query_one("#about", Words).say(told)
+        self.query_one("#about", Words).show_parts(told)
 
 
 def ask_whose(view: View) -> None:
     """Let a client be typed; Enter leads to what holds for it."""
-    view.app.query_one(Prompt).open(JUMP, f"{QUOTA} ")
+    view.app.query_one(Prompt).open_prompt(JUMP, f"{QUOTA} ")
 
 
 def _times(count: int) -> str:

@@ -108,7 +108,7 @@ class Rows(ScrollView, can_focus=True):
         self._sorted: int | None = None
         self._drawn: tuple[object, ...] = ()
 
-    def show(
+    def show_rows(
         self,
         keys: Sequence[str],
         cells: Callable[[str], Sequence[Cell]],

@@ -70,7 +70,7 @@ class Source(Generic[T]):
         """True if it is time for the next request."""
         return not self.in_flight and now_s >= self._due_s
 
-    def want(self) -> None:
+    def request_update(self) -> None:
         """An answer newer than this moment: at once, or after the request in flight."""
         self._due_s = 0.0
 
@@ -103,11 +103,11 @@ class Hush:
         self._free = threading.Event()
         self._free.set()
 
-    def begin(self) -> None:
+    def begin_hush(self) -> None:
         """A key was pressed."""
         self._free.clear()
 
-    def end(self) -> None:
+    def end_hush(self) -> None:
         """Resumes background work: the effect of the key is shown."""
         self._free.set()
 

@@ -130,14 +130,16 @@ class TopicView(View):
     def paint(self) -> None:
         seen = self.world.main(self.place).shown.value
         if seen is None:
-            self.query_one("#partitions", Rows).show([], lambda key: (key,), empty=self.waiting())
-            self.query_one("#settings", Rows).show([], lambda key: (key,))
+            self.query_one("#partitions", Rows).show_rows(
+                [], lambda key: (key,), empty=self.waiting()
+            )
+            self.query_one("#settings", Rows).show_rows([], lambda key: (key,))
             self.query_one("#copies", Rows).display = False
             return
         assert isinstance(seen, TopicSeen)
         self._summary(seen)
         parts = {str(one.partition): one for one in seen.topic.partitions}
-        self.query_one("#partitions", Rows).show(
+        self.query_one("#partitions", Rows).show_rows(
             list(parts),
             lambda key: _partition(parts[key], seen.placed.get(int(key))),
             lambda key, n: _by(parts[key], n),
@@ -146,7 +148,7 @@ class TopicView(View):
         own = {one.key: one for one in seen.settings if one.source == _OWN}
         rest = {} if self._only_own else {one.key: one for one in seen.settings}
         found = own | rest  # what was set here comes first
-        self.query_one("#settings", Rows).show(
+        self.query_one("#settings", Rows).show_rows(
             list(found), lambda key: _setting(found[key]), lambda key, n: _words(found[key])[n],
             empty="nothing is set for this topic: c shows all settings",
         )  # fmt: skip
@@ -157,7 +159,7 @@ class TopicView(View):
         here = seen.placed.get(int(key)) if key is not None else None
         found = {str(one.node): one for one in here.copies} if here is not None else {}
         rows.display = bool(seen.placed)
-        rows.show(
+        rows.show_rows(
             list(found), lambda key: _copy(found[key]), lambda key, n: _copy_by(found[key], n)
         )
 
@@ -172,7 +174,7 @@ class TopicView(View):
         facts = self.world.facts.shown.value
         rate = facts.topics.get(topic.name) if facts is not None else None
         past = facts.of_topics.get(topic.name, ()) if facts is not None else ()
-        self.query_one("#summary", Words).say(
+        self.query_one("#summary", Words).show_parts(
             (topic.name, "bold"), f"  {words}",
             f"  {in_bytes(rate.size_mb * 1e6)}" if rate else "",
             f"   in {in_bytes(rate.in_mb_s * 1e6)}/s " if rate else "",
@@ -185,10 +187,10 @@ class TopicView(View):
         one = found.get(self.query_one("#settings", Rows).key or "")
         about = self.query_one("#about", Words)
         if one is None:
-            about.say("")
+            about.show_parts("")
             return
         default = f"  default {one.default}" if one.default is not None else ""
-        about.say((one.key, "bold"), f"  {one.type}{default}\n", topic_forms.meaning(one))
+        about.show_parts((one.key, "bold"), f"  {one.type}{default}\n", topic_forms.meaning(one))
 
 
 def _copy(one: Copy) -> tuple[Cell, ...]:

@@ -64,8 +64,8 @@ class TopicsView(View):
         if seen is not None:
             self._paint(list(seen), lambda name: _foreign(seen[name]), lambda n, c: _of(seen[n], c))
             return
-        self.query_one(Words).say("")
-        self.query_one(Rows).show([], lambda key: (key,), empty=self.waiting())
+        self.query_one(Words).show_parts("")
+        self.query_one(Rows).show_rows([], lambda key: (key,), empty=self.waiting())
 
     def _paint(self, names: list[str], cells: Any, by: Any) -> None:
         typed = self.filter_text
@@ -78,9 +78,9 @@ class TopicsView(View):
             said += f", {hidden} internal: /__ shows them"
         if self.world.is_foreign:
             said += "; sizes and rates are known of an appliance of this host only"
-        self.query_one(Words).say((said, "dim"))
+        self.query_one(Words).show_parts((said, "dim"))
         empty = "no topic is called so" if typed else "no topic yet: n makes one"
-        self.query_one(Rows).show(shown, cells, by, empty=empty)
+        self.query_one(Rows).show_rows(shown, cells, by, empty=empty)
 
     def action_browse(self) -> None:
         """The records of the topic under the cursor."""

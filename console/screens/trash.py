@@ -37,13 +37,13 @@ class TrashView(View):
     def paint(self) -> None:
         seen = self.world.trash.shown.value
         if seen is None:
-            self.query_one(Words).say("")
-            self.query_one(Rows).show([], lambda key: (key,), empty=self.waiting())
+            self.query_one(Words).show_parts("")
+            self.query_one(Rows).show_rows([], lambda key: (key,), empty=self.waiting())
             return
         found = {one.id: one for one in seen if keeps(self.filter_text, one.name)}
         said = f"{some(len(found), 'deleted topic')} can be brought back with all that was in it"
-        self.query_one(Words).say((said, "dim"))
-        self.query_one(Rows).show(
+        self.query_one(Words).show_parts((said, "dim"))
+        self.query_one(Rows).show_rows(
             list(found), lambda key: _cells(found[key]), lambda key, n: _by(found[key], n),
             empty="no deleted topic can be brought back",
         )  # fmt: skip

@@ -58,12 +58,12 @@ class TxnsView(View):
         seen = self.world.transactions.shown.value
         rows, held = self.query_one("#txns", Rows), self.query_one("#held", Rows)
         if seen is None:
-            rows.show([], lambda key: (key,), empty=self.waiting())
-            held.show([], lambda key: (key,), empty="")
+            rows.show_rows([], lambda key: (key,), empty=self.waiting())
+            held.show_rows([], lambda key: (key,), empty="")
             return
         found = {one.key: one for one in seen if keeps(self.filter_text, _named(one))}
-        self.query_one(Words).say((self._summary(len(found), seen), "dim"))
-        rows.show(
+        self.query_one(Words).show_parts((self._summary(len(found), seen), "dim"))
+        rows.show_rows(
             list(found), lambda key: _cells(found[key]), lambda key, n: _by(found[key], n),
             empty="no open transaction is called so" if self.filter_text else "nothing is open",
         )  # fmt: skip
@@ -90,7 +90,7 @@ class TxnsView(View):
 
     def _partitions(self, rows: Rows, one: Open | None) -> None:
         held = {f"{of.topic} {of.partition}": of for of in (one.held if one is not None else ())}
-        rows.show(
+        rows.show_rows(
             list(held), lambda key: _place(held[key]), lambda key, n: _place_by(held[key], n),
             empty="it has no partition yet" if one is not None else "",
         )  # fmt: skip

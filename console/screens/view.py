@@ -56,7 +56,7 @@ class View(Vertical):
     def propose(self, wanted: Proposal | Form) -> None:
         """Ask for a change, or for what it needs first. At once and not by a message: the next key
         belongs to what is asked."""
-        cast("ConsoleApp", self.app).door.open(wanted)
+        cast("ConsoleApp", self.app).door.open_proposal(wanted)
 
     def line(self) -> str:
         """The command that shows what is seen, where that is not the same for every such place."""
@@ -95,7 +95,7 @@ class Words(Static):
         self.told = ""
         self._parts: tuple[Part, ...] = ()
 
-    def say(self, *parts: Part) -> None:
+    def show_parts(self, *parts: Part) -> None:
         """These parts after each other, plain or with a style of rich. Nothing is drawn where they
         are the same as before, and nothing is laid out anew where they take the same room."""
         if parts == self._parts:

@@ -31,7 +31,7 @@ from console.model.open_transactions import Watch as TransactionWatch
 from console.model.records import leaf
 from console.model.records.one import one as one_record
 from console.model.remembered import Memory, Remembered
-from console.model.versions import Told, told
+from console.model.versions import Told, read_versions
 from console.screens import lines
 from console.screens.places import (
     ACLS,
@@ -98,11 +98,12 @@ class World:
         local = Local(link, self.hush.breathe)
         self._watch = GroupWatch(link, lambda: self.data_dir)
         command = self._command
-        self.cluster: Source[Cluster] = Source("cluster", "", self._asking(cluster.look), every_s=2)
+        ask_cluster = self._asking(cluster.read_cluster)
+        self.cluster: Source[Cluster] = Source("cluster", "", ask_cluster, every_s=2)
         self.nodes = self._cluster_wide()
         self.disks, self.versions = self._of_each_node()
         self.facts: Source[Facts] = Source(
-            "counters", self._reading("penstock stats"), self._asking(lambda _: local.look()),
+            "counters", self._reading("penstock stats"), self._asking(lambda _: local.read_facts()),
             every_s=1, retry_s=2,
         )  # fmt: skip
         self.folders: Source[list[disk.LogFolder]] = Source(
@@ -118,7 +119,7 @@ class World:
             self._asking(lambda _: self._watch.risks()), every_s=15, retry_s=5,
         )  # fmt: skip
         self.quotas: Source[quotas.Seen] = Source(
-            "quotas", command("penstock quota usage"), self._asking(quotas.look), every_s=1
+            "quotas", command("penstock quota usage"), self._asking(quotas.read_quotas), every_s=1
         )
         self._job_watch = job_watch.Watch(link, jobs)
         self._jobs_named = jobs
@@ -132,9 +133,9 @@ class World:
         )
         self.transactions = self._opened()
         memory, feeds = Memory(), Feeds()
-        self.past: Source[Remembered] = self._local("history", "", memory.look)
+        self.past: Source[Remembered] = self._local("history", "", memory.read_memory)
         self.events: Source[EventsSeen] = self._local(
-            "events", self._reading("penstock event list"), feeds.look
+            "events", self._reading("penstock event list"), feeds.read_events
         )
         self.access, self.audit, self.certificates = self._about_access()
         self.trash: Source[list[topics.Deleted]] = Source(
@@ -227,11 +228,11 @@ class World:
         facts = self.facts.shown.value
         return bool(facts.held) if facts is not None else self.is_foreign and self.link.is_asked
 
-    def want(self) -> None:
+    def request_updates(self) -> None:
         """Newer answers of everything, when it is asked next: something was changed."""
         for one in (*vars(self).values(), *self._details.values()):
             if isinstance(one, Source):
-                one.want()
+                one.request_update()
 
     def main(self, here: Place) -> Source[Any]:
         """The source whose age is that of what is seen there."""
@@ -292,8 +293,8 @@ class World:
     def read_as(self, topic: str, part: str, choice: Choice) -> None:
         """From now on a KEY or VALUE of a topic is read so."""
         self.choices.choose(topic, part, choice)
-        self.decoders.forget()
-        self._patient.forget()
+        self.decoders.forget_schemas()
+        self._patient.forget_schemas()
 
     def is_large(self, source: Source[Any]) -> bool:
         """True if the source lists everything and is kept."""
@@ -336,7 +337,7 @@ class World:
         asked = cluster.Topics(self.link, self.hush.breathe)
         return Source(
             "topics", self._command("penstock topic list"),
-            self._asking(lambda _: asked.look()), every_s=5,
+            self._asking(lambda _: asked.read_topics()), every_s=5,
         )  # fmt: skip
 
     def _about_access(
@@ -360,7 +361,7 @@ class World:
         watch = ClusterWatch(self.link, self.hush.breathe)
         return Source(
             "nodes", self._command("penstock cluster status"),
-            self._asking(lambda _: watch.look(time.monotonic())), every_s=3, retry_s=2,
+            self._asking(lambda _: watch.read_cluster(time.monotonic())), every_s=3, retry_s=2,
         )  # fmt: skip
 
     def _opened(self) -> Source[tuple[Open, ...]]:
@@ -395,11 +396,11 @@ class World:
         """Those of all listeners of an appliance of this host, or of where a broker is asked."""
         facts = self.facts.shown.value
         if facts is not None:
-            return tuple(certificates.look(one) for one in facts.secured)
+            return tuple(certificates.read_certificate(one) for one in facts.secured)
         if not link.door.uses_tls:
             return ()
         named = (address_of(one) for one in link.bootstrap.split(","))
-        return tuple(certificates.look(certificates.Secured("", *one)) for one in named)
+        return tuple(certificates.read_certificate(certificates.Secured("", *one)) for one in named)
 
     def _oldest(self, link: Link) -> dict[str, int]:
         facts = self.facts.shown.value
@@ -423,7 +424,7 @@ class World:
 
     def _versions(self, link: Link) -> Told:
         seen = self.nodes.shown.value
-        return told(link, seen.nodes) if seen is not None else Told()
+        return read_versions(link, seen.nodes) if seen is not None else Told()
 
     def _topic(self, name: str) -> TopicSeen:
         (found,) = topics.described(self.link, [name])
@@ -438,11 +439,11 @@ class World:
 
     def _transactions(self, watch: TransactionWatch) -> tuple[Open, ...]:
         facts = self.facts.shown.value
-        return watch.look(time.time(), facts.held if facts is not None else ())
+        return watch.read_transactions(time.time(), facts.held if facts is not None else ())
 
     def _jobs(self, link: Link) -> job_watch.Jobs:
         has_topic = TOPIC_OF_JOBS in self._topics
-        return self._job_watch.look(self.data_dir, has_topic=has_topic)
+        return self._job_watch.read_jobs(self.data_dir, has_topic=has_topic)
 
     def _job(self, name: str) -> job_watch.JobSeen:
         folder = self._job_watch.folder(self.data_dir)
@@ -453,10 +454,10 @@ class World:
             )  # fmt: skip
         if name not in self._job_details:
             self._job_details[name] = job_watch.Detail(folder, name)
-        return self._job_details[name].look()
+        return self._job_details[name].read_job()
 
     def _preview(self, job: str) -> Preview:
-        return self._previews.ask(job, self.jobs_folder, self.link.properties)
+        return self._previews.preview_job(job, self.jobs_folder, self.link.properties)
 
     def _record(self, name: str) -> leaf.Leaf:
         topic, partition, offset = record_of(Place(RECORD, name))

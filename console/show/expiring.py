@@ -1,8 +1,8 @@
 """Records that retention deletes before a group has read them, as commands tell it."""
 
-from console.model.expiry import told
+from console.model.expiry import describe_risk
 from console.model.retention import Expiry
-from console.show.output import Row, plain, say
+from console.show.output import Row, plain, print_note
 
 
 def expiring(found: Expiry, group: str) -> list[Row]:
@@ -25,7 +25,9 @@ def expiring(found: Expiry, group: str) -> list[Row]:
 def warn(found: Expiry) -> None:
     """On stderr, a line for each."""
     for one in found.risks:
-        say(f"! {plain(told(one))}")
+        print_note(f"! {plain(describe_risk(one))}")
     if found.unknown:
         topics = ", ".join(map(plain, found.unknown[:5])) + (", …" if found.unknown[5:] else "")
-        say(f"when retention.bytes deletes what was not read of {topics} is not known from here")
+        print_note(
+            f"when retention.bytes deletes what was not read of {topics} is not known from here"
+        )

@@ -7,7 +7,7 @@ from typing import Final
 
 from console.model import nodes
 from console.model.link import Link
-from console.model.moves import Progress, Watch, watch
+from console.model.moves import Progress, Watch, watch_moves
 from console.show.figures import age, in_bytes
 from console.streams import escaped, paint
 
@@ -19,7 +19,7 @@ _FIRST_S: Final = 0.1
 def follow(link: Link, names: Iterable[str] | None) -> None:
     """Until nothing of these topics (None: of all) is on its way; Ctrl-C ends the looking alone.
     Raises Failure."""
-    follow_watch(link, watch(link, nodes.look(link).all, names))
+    follow_watch(link, watch_moves(link, nodes.read_nodes(link).all, names))
 
 
 def follow_watch(link: Link, looking: Watch) -> None:
@@ -28,12 +28,12 @@ def follow_watch(link: Link, looking: Watch) -> None:
     first: Progress | None = None
     painted = False
     while True:
-        found = looking.look(nodes.look(link).all)
+        found = looking.read_progress(nodes.read_nodes(link).all)
         if found.finished:
             break
         first = first or found
         spent = time.monotonic() - began
-        text = told(found, found.copied - first.copied, spent)
+        text = describe_progress(found, found.copied - first.copied, spent)
         if sys.stderr.isatty():
             paint(f"\r\x1b[K{escaped(text)}", err=True)
             painted = True
@@ -46,7 +46,7 @@ def follow_watch(link: Link, looking: Watch) -> None:
         paint("\r\x1b[K", err=True)
 
 
-def told(found: Progress, copied: int, spent_s: float) -> str:
+def describe_progress(found: Progress, copied: int, spent_s: float) -> str:
     """`3 of 8 partitions, 120 MB of 480 MB (25%), 40.0 MB/s, 9 s left`. copied: bytes in the last
     spent_s seconds."""
     text = f"{found.done} of {found.partitions} partitions"

@@ -6,7 +6,7 @@ from console.model.failure import FAILED, OK, Failure
 from console.show.output import Row, emit
 
 
-def told(
+def show_outcomes(
     outcomes: Mapping[str, Failure | None],
     status: str | Mapping[str, str],
     output: str,

@@ -39,7 +39,7 @@ def emit(
     """Print `rows`. narrow: the columns of a plain table, all of them when empty. empty: what a
     person is told, as narration, when there is no row."""
     if not rows and empty and output in ("table", "wide"):
-        say(empty)
+        print_note(empty)
     if output == "json":
         print(as_json(list(rows), indent=2))
     elif output == LINE:
@@ -187,6 +187,6 @@ def _scalar(value: object) -> str:
     return json.dumps(value)
 
 
-def say(text: str) -> None:
+def print_note(text: str) -> None:
     """Narration: stderr."""
     print(escaped(typed(text)), file=sys.stderr)

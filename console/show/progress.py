@@ -19,7 +19,7 @@ class Progress:
         self._began_s = self._told_s = time.monotonic()
         self._shows = sys.stderr.isatty()
 
-    def tell(self, more: int) -> None:
+    def add_bytes(self, more: int) -> None:
         """So many bytes more."""
         self.is_at(self._read + more, self._total)
 

@@ -54,10 +54,10 @@ def printer(text: str) -> Callable[[Record], bytes]:
                 raise usage(f"-f: %{letter} is not known", f"known are %{' %'.join(_PRINTERS)} %%")
             pieces.append(_PRINTERS[letter])
 
-    def show(record: Record) -> bytes:
+    def format_record(record: Record) -> bytes:
         return b"".join([p if isinstance(p, bytes) else p(record) for p in pieces])
 
-    return show
+    return format_record
 
 
 def reader(text: str) -> Callable[[bytes], dict[str, Any] | None]:

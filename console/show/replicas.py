@@ -5,7 +5,7 @@ from console.model.replicas import BEHIND, FOLDER, LEVEL, UNREGISTERED, Missing
 from console.show.figures import age, in_bytes, some
 
 
-def told(missing: Missing, node: Node | None) -> str:
+def describe_missing(missing: Missing, node: Node | None) -> str:
     """`node 2 is fenced, not heard of for 3 min`, `node 2 is 1,204 records, 12.3 MB behind`."""
     who = f"node {missing.node}"
     if missing.why == UNREGISTERED:

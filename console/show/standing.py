@@ -9,7 +9,7 @@ from console.model.disk import LogFolder
 from console.model.forecast import Forecast
 from console.model.local import Facts
 from console.model.open_transactions import Open
-from console.model.open_transactions import told as told_open
+from console.model.open_transactions import describe_held as told_open
 from console.model.standing import NOT_SERVING, STATES, Standing
 from console.model.stats import ProcessRate
 from console.show.figures import age, in_bytes, moment, short, some

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 from appliance.shell.version import current
 from console.model import partitions, replicas
 from console.model.link import Link
-from console.model.nodes import look
+from console.model.nodes import read_nodes
 from tests.cluster.nodes import Nodes
 from tests.console_process import rows, started, typing
 
@@ -80,7 +80,9 @@ def test_every_node_tells_how_far_its_replicas_are(nodes, run, link):
     produce(run, 100)
     nodes.wait(lambda: nodes.level(TOPIC, 3), "all have everything")
     places = [one.place for one in partitions.partitions(link, [TOPIC])]
-    has = [replicas.held(link, one.address, places) for one in look(link).all.values()]
+    has = [
+        replicas.read_replicas(link, one.address, places) for one in read_nodes(link).all.values()
+    ]
     assert sum(one.end for one in has[0].values()) == 100
     assert {place: one.end for place, one in has[0].items()} == {
         place: one.end for place, one in has[1].items()
@@ -209,4 +211,4 @@ def test_a_node_leaves_for_good(nodes, run, link):
     assert leaving.returncode == 0, err
     assert json.loads(out)[0]["status"] == "gone"
     assert "controller.quorum.voters" in err
-    assert sorted(look(link).brokers) == [1, 2]
+    assert sorted(read_nodes(link).brokers) == [1, 2]

@@ -22,7 +22,7 @@ from benchmarks.nodes import Place
 from console.model import joining, partitions
 from console.model.failure import Failure
 from console.model.link import Link as Asking
-from console.model.nodes import look
+from console.model.nodes import read_nodes
 from tests.cluster.nodes import DESCRIBE_QUORUM, Node, Nodes
 from tests.cluster.test_voters_come_and_go import METADATA
 from tests.console_process import rows, started, typing
@@ -335,7 +335,7 @@ def test_a_voter_leaves_for_good(nodes):
     assert nodes.brokers() == [1, 2]
     nodes.wait(lambda: nodes.whole(TOPIC, 2), "two keep everything")
     link = Asking(nodes.bootstrap, {}, 10)
-    nodes.wait(lambda: set(look(link).all) == {1, 2}, "it is not heard of any more")
+    nodes.wait(lambda: set(read_nodes(link).all) == {1, 2}, "it is not heard of any more")
     assert "2 nodes, whole" in typing(nodes.bootstrap)("cluster", "status").stdout
 
 
@@ -350,13 +350,15 @@ def cluster(monkeypatch):
         node = SimpleNamespace(address="h:9092", lives=True)
         found = SimpleNamespace(cluster_id="id", brokers={1: node}, all={1: node})
         quorum = SimpleNamespace(current_voters=[voter])
-        monkeypatch.setattr(joining, "look", lambda _: found)
+        monkeypatch.setattr(joining, "read_nodes", lambda _: found)
         monkeypatch.setattr(joining, "let_others_in", lambda *_: "")
         monkeypatch.setattr(joining, "new_token", lambda *_: "secret")
         monkeypatch.setattr(joining, "invited", lambda _, token, number: number)
         monkeypatch.setattr(joining, "quorum_told", lambda _: quorum)
         monkeypatch.setattr(joining, "controllers", lambda _: {1: "h:9093"} if reached else {})
-        monkeypatch.setattr(joining.features, "ask", lambda _, *told: asked.append(told) or answer)
+        monkeypatch.setattr(
+            joining.features, "ask_server", lambda _, *told: asked.append(told) or answer
+        )
         return asked
 
     return made

@@ -13,8 +13,8 @@ from appliance.ring.process_table import CONTROL, IOPROC, Peer
 from appliance.shell.version import current
 from benchmarks import nodes as layout
 from console.model.link import Link as Asking
-from console.model.nodes import look
-from console.model.versions import told
+from console.model.nodes import read_nodes
+from console.model.versions import read_versions
 from tests.broker_process import KAFKA
 from tests.cluster.nodes import CREATE_TOPICS, DESCRIBE_QUORUM, Nodes
 from tests.differential.link import Link
@@ -103,7 +103,7 @@ def test_the_controller_serves_what_controllers_do_and_brokers_do_not(nodes):
 @ours
 def test_each_tells_its_version_the_controller_where_controllers_listen(nodes):
     link = Asking(nodes.bootstrap, {}, 30)
-    assert told(link, look(link)).versions == dict.fromkeys(nodes.all, current())
+    assert read_versions(link, read_nodes(link)).versions == dict.fromkeys(nodes.all, current())
 
 
 @ours

@@ -12,9 +12,9 @@ import pytest
 from appliance.shell.version import current
 from benchmarks import kafka
 from console.model.link import Link
-from console.model.nodes import look
+from console.model.nodes import read_nodes
 from console.model.succession import restart
-from console.model.versions import told
+from console.model.versions import read_versions
 from tests.broker_process import KAFKA
 from tests.cluster.nodes import Nodes
 from tests.cluster.test_nodes_die import PARTITIONS, ClusterLoad, comes_back, ends
@@ -56,7 +56,7 @@ def nodes(tmp_path):
 def check_versions(nodes, restarted):
     """Each node that was restarted says that it is of this version, and no other one does."""
     link = Link(nodes.bootstrap, {}, 30)
-    found = told(link, look(link)).versions
+    found = read_versions(link, read_nodes(link)).versions
     mixed = bool(nodes[max(nodes.all)].within)
     for number in nodes.all:
         if number in restarted or not mixed:

@@ -291,4 +291,4 @@ def in_a_cluster(app):
     app.world.versions.ask = calm_cluster.versions
     app.world._topic = lambda name: seen
     app.world._details.clear()  # which asked as it was before
-    app.world.want()
+    app.world.request_updates()

@@ -150,13 +150,13 @@ import os, signal, sys
 from console.model.backup.store import FolderStore
 from console.root import run
 
-def put(self, name, pieces, before=FolderStore.put):
+def write_object(self, name, pieces, before=FolderStore.write_object):
     if FolderStore.puts:
         os.kill(os.getpid(), signal.SIGKILL)
     FolderStore.puts += 1
     before(self, name, pieces)
 
-FolderStore.puts, FolderStore.put = 0, put
+FolderStore.puts, FolderStore.write_object = 0, write_object
 sys.argv = ["penstock", "backup", "create", *sys.argv[1:]]
 run()
 """
@@ -325,7 +325,7 @@ def bucket(monkeypatch):
 def test_a_bucket_keeps_backups_as_a_folder_does(story, bucket, tmp_path):
     folder, there = FolderStore(str(story.where)), opened(bucket)
     for name in (*folder.names(manifest.SEGMENTS), *folder.names(manifest.BACKUPS)):
-        there.put(name, folder.get(name))
+        there.write_object(name, folder.read_object(name))
     assert there.names(manifest.SEGMENTS) == folder.names(manifest.SEGMENTS)
     assert [row["name"] for row in told("backup", "list", bucket)] == manifest.names(folder)
     assert told("backup", "verify", bucket) == []
@@ -336,4 +336,4 @@ def test_a_bucket_keeps_backups_as_a_folder_does(story, bucket, tmp_path):
     assert told("backup", "verify", bucket) == []
     assert len(there.names(manifest.SEGMENTS)) < len(folder.names(manifest.SEGMENTS))
     with pytest.raises(Failure):
-        b"".join(there.get("segments/00/nothing"))
+        b"".join(there.read_object("segments/00/nothing"))

@@ -185,8 +185,8 @@ def test_fields_say_what_may_be_typed():
 def test_each_change_is_an_entry_of_its_own():
     journal = Journal()
     for n in range(2):
-        journal.note("Set x", n, line="l", outcome="1 → 2", is_change=True)
-        journal.note("topics", n, line="m")
+        journal.add_entry("Set x", n, line="l", outcome="1 → 2", is_change=True)
+        journal.add_entry("topics", n, line="m")
     told = [(one.what, one.times, one.is_change) for one in journal.entries.values()]
     assert sorted(told) == [("Set x", 1, True), ("Set x", 1, True), ("topics", 2, False)]
 

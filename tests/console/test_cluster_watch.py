@@ -23,11 +23,11 @@ from tests.console import calm_cluster
 def test_a_rate_is_that_of_the_last_half_minute():
     paces = Paces()
     key, other = ("t", 0, 1), ("t", 1, 1)
-    assert paces.tell(100.0, {key: 1000}) == {key: Pace()}
-    assert paces.tell(110.0, {key: 800, other: 5})[key] == Pace(20.0, 40.0)
-    assert paces.tell(120.0, {key: 900, other: 5})[other] == Pace(0.0, None), "it stands"
-    assert paces.tell(150.0, {key: 300})[key] == Pace(20.0, 15.0), "since the look at 120"
-    assert paces.tell(151.0, {other: 5})[other] == Pace(), "what was gone begins anew"
+    assert paces.update_paces(100.0, {key: 1000}) == {key: Pace()}
+    assert paces.update_paces(110.0, {key: 800, other: 5})[key] == Pace(20.0, 40.0)
+    assert paces.update_paces(120.0, {key: 900, other: 5})[other] == Pace(0.0, None), "it stands"
+    assert paces.update_paces(150.0, {key: 300})[key] == Pace(20.0, 15.0), "since the look at 120"
+    assert paces.update_paces(151.0, {other: 5})[other] == Pace(), "what was gone begins anew"
 
 
 class FakeCluster:
@@ -37,7 +37,7 @@ class FakeCluster:
         self.nodes, self.partitions, self.behind, self.moves = seen.nodes, [], [], []
         self.asked = Counter()
         for where, name, what in (
-            (nodes, "look", lambda link: self.nodes),
+            (nodes, "read_nodes", lambda link: self.nodes),
             (cluster_watch, "partitions", lambda link: self.partitions),
             (moves, "under_way", lambda link, nodes, names=None: self.moves),
         ):
@@ -66,8 +66,8 @@ def partition(number, leader, isr, replicas=(1, 2, 3)):
 
 def test_a_broker_alone_is_asked_for_nothing_more(monkeypatch, link):
     fake = FakeCluster(monkeypatch, calm_cluster.alone())
-    seen = Watch(link).look(1.0)
-    assert not seen.several and seen.health is None and set(fake.asked) == {"look"}
+    seen = Watch(link).read_cluster(1.0)
+    assert not seen.several and seen.health is None and set(fake.asked) == {"read_nodes"}
     assert of_cluster(seen) == []
 
 
@@ -75,12 +75,12 @@ def test_leaders_replicas_and_who_left_the_isr_are_counted_by_node(monkeypatch, 
     fake = FakeCluster(monkeypatch, calm_cluster.cluster())
     watch = Watch(link)
     fake.partitions = [partition(0, 1, (1, 2, 3)), partition(1, 2, (2, 3), (2, 3))]
-    first = watch.look(0.0)
+    first = watch.read_cluster(0.0)
     assert first.counts == {1: Count(1, 1, 0), 2: Count(1, 2, 0), 3: Count(0, 2, 0)}
     fake.partitions = [partition(0, 1, (1,)), partition(1, 2, (2, 3), (2, 3))]
-    watch.look(1.0)
+    watch.read_cluster(1.0)
     fake.partitions = [partition(0, 1, (1, 2)), partition(1, 2, (2,), (2, 3))]
-    seen = watch.look(2.0)
+    seen = watch.read_cluster(2.0)
     assert {node: one.left for node, one in seen.counts.items()} == {1: 0, 2: 1, 3: 2}
 
 
@@ -91,7 +91,7 @@ def test_what_comes_and_what_moves_has_a_pace(monkeypatch, link):
         fake.behind = [Behind("t", 0, 1, (1, 2), (1,), (Missing(2, BEHIND, left, 1),))]
         fake.moves = [Move("t", 1, (1, 2), (2,), (), copied, 600), Move("t", 2, (1,), (), (), None,
                                                                        None)]  # fmt: skip
-        seen = watch.look(now)
+        seen = watch.read_cluster(now)
     assert seen.paces == {("t", 0, 2): Pace(50.0, 8.0)}
     assert seen.move_paces == {("t", 1): Pace(25.0, 10.0)}
 
@@ -100,10 +100,10 @@ def test_who_is_away_stays_a_node_of_the_cluster(monkeypatch, link):
     several = calm_cluster.cluster()
     fake = FakeCluster(monkeypatch, several)
     watch = Watch(link)
-    watch.look(0.0)
+    watch.read_cluster(0.0)
     alone = {1: several.nodes.all[1]}
     fake.nodes = Nodes("c", Quorum(None, -1, -1, (), ()), alone)
-    seen = watch.look(1.0)
+    seen = watch.read_cluster(1.0)
     assert seen.several and seen.voters == (1, 2, 3), "nobody leads who could tell the voters"
     assert fake.asked["under_way"] == 1, "nobody could answer: all of it would not be told"
     (notice,) = of_cluster(replace(seen, health=None))
@@ -136,7 +136,7 @@ def test_copies_are_compared_with_their_leader(monkeypatch, link):
         return has[node]
 
     monkeypatch.setattr(copies, "partitions", lambda link, names: parts)
-    monkeypatch.setattr(copies, "held", held)
+    monkeypatch.setattr(copies, "read_replicas", held)
     found = copies.placed(link, "t", calm_cluster.cluster().nodes.all)
     assert sorted(asked) == [1, 2], "who is fenced is not asked"
     first, leader, gone = found[0].copies
@@ -149,7 +149,7 @@ def test_copies_are_compared_with_their_leader(monkeypatch, link):
 def test_taking_back_is_planned_and_done_once(monkeypatch, link):
     begun, left = [], [Move("t", 0, (1, 2, 3), (3,), (2,), 5, 9)]
     monkeypatch.setattr(moves, "under_way", lambda link, nodes, names: list(left))
-    monkeypatch.setattr(moves, "begin", lambda link, wanted: begun.append(wanted))
+    monkeypatch.setattr(moves, "alter_reassignments", lambda link, wanted: begun.append(wanted))
     change = move_changes.cancelling(link, "t")
     assert change.rows == (("t:0", "1,2,3", "1,2"),)
     assert change.words == ("topic", "replicas", "cancel", "t")

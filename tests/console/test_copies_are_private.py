@@ -149,9 +149,9 @@ def test_a_link_in_a_store_is_not_followed(tmp_path):
     assert store.names("segments") == {}
     for name in ("segments/file", "backups/file"):
         with pytest.raises(Failure):
-            list(store.get(name))
+            list(store.read_object(name))
     with pytest.raises(Failure):
-        store.put("backups/new", [b""])
+        store.write_object("backups/new", [b""])
     assert keeping.every(store) == []
 
 

@@ -88,7 +88,7 @@ def test_the_doctor_looks_at_the_folder_or_the_broker_of_a_profile(alone):
 def test_wait_goes_to_whoever_comes_up(tmp_path, alone, monkeypatch):
     """It looks where nobody is at first, as a script does that starts an appliance beside it."""
     places = iter([data_folder.Folder("nowhere"), data_folder.Folder(str(alone.data_dir), "of x")])
-    monkeypatch.setattr("console.commands.wait.find", lambda *_, **__: next(places))
+    monkeypatch.setattr("console.commands.wait.find_folder", lambda *_, **__: next(places))
     assert f"data folder {alone.data_dir}, of x" in typing(NOBODY)("wait").stderr
 
 
@@ -98,4 +98,4 @@ def test_wait_means_the_appliance_of_this_folder(tmp_path, alone, monkeypatch):
     monkeypatch.delenv("PENSTOCK_BOOTSTRAP", raising=False)
     monkeypatch.setattr(data_folder, "_of_address", lambda said: pytest.fail(str(said)))
     monkeypatch.setattr(data_folder, "_of_units", lambda: iter(()))
-    assert data_folder.find(None, asks=False) == data_folder.Folder("penstock-data")
+    assert data_folder.find_folder(None, asks=False) == data_folder.Folder("penstock-data")

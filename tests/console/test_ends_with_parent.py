@@ -35,7 +35,7 @@ from pathlib import Path
 from console.commands.demo.jobs import Jobs
 jobs = Jobs(Path("data").absolute(), "127.0.0.1:9")
 Path("data").mkdir()
-jobs.start()
+jobs.start_runner()
 while "Ctrl-C ends them" not in jobs.log_file.read_text():
     pass
 print("ready", flush=True)

@@ -87,33 +87,33 @@ def test_events_of_all_processes_come_by_their_time_and_the_oldest_go(monkeypatc
     memory.say("ioproc-0", 20, "second")
     memory.say("control", 10, "first")
     feed = Feed("/x", most=4)
-    assert names(feed.look()) == ["first", "second"]
-    before = feed.seen
-    assert feed.look() == [] and feed.seen is before, "nothing new makes nothing new"
+    assert names(feed.read_new()) == ["first", "second"]
+    before = feed.events_seen
+    assert feed.read_new() == [] and feed.events_seen is before, "nothing new makes nothing new"
     memory.say("netproc-0", 40, "fourth")
-    assert names(feed.look()) == ["fourth"]
+    assert names(feed.read_new()) == ["fourth"]
     memory.say("ioproc-0", 30, "third")
-    feed.look()
-    assert names(feed.seen.events) == ["first", "second", "third", "fourth"]
+    feed.read_new()
+    assert names(feed.events_seen.events) == ["first", "second", "third", "fourth"]
     memory.say("supervisor", 50, "fifth")
-    feed.look()
-    assert names(feed.seen.events) == ["second", "third", "fourth", "fifth"]
-    assert len({one.key for one in feed.seen.events}) == 4
+    feed.read_new()
+    assert names(feed.events_seen.events) == ["second", "third", "fourth", "fifth"]
+    assert len({one.key for one in feed.events_seen.events}) == 4
     for n in range(5000):
         memory.say("netproc-0", 60, "flood", fill="x" * 50, n=str(n))
-    found = feed.look()
-    assert feed.seen.missed == 5000 - len(found) > 0
+    found = feed.read_new()
+    assert feed.events_seen.missed == 5000 - len(found) > 0
     memory.say("control", 70, "last breath")
     memory.alive = False
     monkeypatch.setattr(events, "observed", lambda data_dir: (_ for _ in ()).throw(OSError()))
-    assert names(feed.look()) == ["last breath"]
-    assert feed.seen.is_over
+    assert names(feed.read_new()) == ["last breath"]
+    assert feed.events_seen.is_over
     memory = Memory()
     memory.started_ms = 8
     memory.say("supervisor", 80, "again")
     monkeypatch.setattr(events, "observed", lambda data_dir: memory)
-    assert names(feed.look()) == ["again"]
-    assert not feed.seen.is_over and feed.seen.events[-2].event == "last breath"
+    assert names(feed.read_new()) == ["again"]
+    assert not feed.events_seen.is_over and feed.events_seen.events[-2].event == "last breath"
 
 
 # Of a running one -----------------------------------------------------------------------------
@@ -176,8 +176,10 @@ def test_what_a_dead_process_said_is_there_and_its_successor_is_followed(fresh_a
             assert cause == "killed by SIGKILL"
             assert until("logs-open")["process"] == "ioproc-0"
     late = Feed(str(running.data_dir))
-    opened = [one for one in late.look() if (one.process, one.event) == ("ioproc-0", "logs-open")]
+    opened = [
+        one for one in late.read_new() if (one.process, one.event) == ("ioproc-0", "logs-open")
+    ]
     assert len(opened) == 2, "what it said before it was killed, and its successor"
     running.stop()
-    late.look()
-    assert late.seen.is_over and late.seen.events[-1].event == "ended"
+    late.read_new()
+    assert late.events_seen.is_over and late.events_seen.events[-1].event == "ended"

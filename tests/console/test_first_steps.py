@@ -18,7 +18,7 @@ import penstock
 from console.commands.demo.next_steps import next_steps
 from console.model.failure import Failure
 from console.root import root
-from console.show.output import say
+from console.show.output import print_note
 from tests.console_process import rows, started, typing
 
 _numbers = itertools.count(1)
@@ -174,12 +174,12 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(run, tmp_path):
 )
 def test_what_is_said_to_type_is_the_command_as_it_was_called(monkeypatch, capsys, program, typed):
     monkeypatch.setattr(sys, "argv", [program])
-    say(next_steps(None, None, None, running=False))
+    print_note(next_steps(None, None, None, running=False))
     told = capsys.readouterr().err
     assert f"  {typed} demo --speed 3600 " in told
     assert f"  {typed} up " in told
     assert f"  {typed} --help" in told
-    say("see /var/lib/penstock jobs, penstock.conf and penstock-data")
+    print_note("see /var/lib/penstock jobs, penstock.conf and penstock-data")
     assert (
         capsys.readouterr().err == "see /var/lib/penstock jobs, penstock.conf and penstock-data\n"
     )

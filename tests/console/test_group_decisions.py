@@ -67,28 +67,28 @@ def test_columns_are_of_equal_time_and_keep_the_peaks():
 def test_the_past_has_its_bound_and_keeps_the_last_minutes_exact():
     past = Past(0.0)
     for n in range(5000):
-        past.note(float(n), [position("a", 0, 0, n), position("b", 0, 0, 1)])
+        past.add_sample(float(n), [position("a", 0, 0, n), position("b", 0, 0, 1)])
     assert len(past.all) < 300
     assert past.all[-1] == (4999.0, 5000) and past.all[-2] == (4998.0, 4999)
     assert past.all[0][0] < 100, "the first hours are there"
     assert set(past.topics) == {"a", "b"} and past.topics["b"][-1] == (4999.0, 1)
-    past.note(5000.0, [position("b", 0, 0, 1), position("c", 0, None, 7)])
+    past.add_sample(5000.0, [position("b", 0, 0, 1), position("c", 0, None, 7)])
     assert set(past.topics) == {"b"}, "what was never committed has no lag"
 
 
 def test_when_an_offset_moved_and_how_fast_it_is_read():
     past = Past(0.0)
     place = ("a", 0)
-    past.note(0.0, [position("a", 0, 100, 1000)])
+    past.add_sample(0.0, [position("a", 0, 100, 1000)])
     assert past.moved_s(place) is None
     assert past.reads_s(place, 0.0) == 0
     for n in range(1, 21):
-        past.note(n * 5.0, [position("a", 0, 100 + n * 50, 10_000)])
+        past.add_sample(n * 5.0, [position("a", 0, 100 + n * 50, 10_000)])
     assert past.moved_s(place) == 100.0
     assert past.reads_s(place, 100.0) == pytest.approx(10, rel=0.01)
-    past.note(105.0, [position("a", 0, 1100, 10_000)])
+    past.add_sample(105.0, [position("a", 0, 1100, 10_000)])
     assert past.moved_s(place) == 100.0
-    past.note(110.0, [position("a", 0, 3, 10_000)])
+    past.add_sample(110.0, [position("a", 0, 3, 10_000)])
     assert past.moved_s(place) == 110.0
     assert past.reads_s(place, 112.0) == 0, "going back is not reading"
 
@@ -175,12 +175,12 @@ def test_risks_are_one_for_each_topic_and_told_in_a_sentence():
     assert [(one.topic, one.partitions, one.records) for one in found] == [
         ("b", (3,), 5), ("a", (0, 1), 2400),
     ]  # fmt: skip
-    assert [expiry.told(one) for one in found] == [
+    assert [expiry.describe_risk(one) for one in found] == [
         "group x has not read 5 records of b-3 that are deleted",
         "group x loses 2,400 records of a (2 partitions, first 0) in about 40 min: retention.ms",
     ]
     (far,) = expiry.by_topic("x", 0, [(("a", 0), Fate(1, 200_000, BY_TIME, 1e6, exact=False))])
-    assert expiry.told(far) == (
+    assert expiry.describe_risk(far) == (
         "group x can lose 1 record of a-0 in 2 d at the earliest: retention.ms"
     )
 
@@ -252,4 +252,6 @@ def test_where_to_is_checked_while_it_is_typed():
             form.propose(values | several)
     with pytest.raises(Failure, match="nothing is read from the terminal"):
         form.propose(values | {"file": "-"})
-    assert group_changes.move("g", to="-5", topics=("a", "b:0")).title == "Reset offsets of g"
+    assert (
+        group_changes.propose_move("g", to="-5", topics=("a", "b:0")).title == "Reset offsets of g"
+    )

@@ -191,7 +191,7 @@ def test_a_plan_is_refused_when_somebody_began_to_read_meanwhile(filled, link):
         reading(filled.bootstrap, name, client_id="late"),
         pytest.raises(Failure, match="while it has members: late"),
     ):
-        seek.move(link, name, moves)
+        seek.commit_moves(link, name, moves)
     assert committed(link, name) == {(TOPIC, 0): 10}
 
 
@@ -284,7 +284,7 @@ def test_what_expires_unread_is_said_everywhere(filled, link):
     sit(filled.bootstrap, act, size=LARGE)
     run("topic", "config", "set", topic, "retention.bytes=1GB")
     there = groups.described(link, [name])
-    far = Retention(link, lambda _: []).look(there, lag.places(link, there))
+    far = Retention(link, lambda _: []).predict_expiry(there, lag.places(link, there))
     (risk,) = far.risks
     assert (risk.records, risk.exact) == (20, False), "what any Kafka can say"
     assert far.unknown == (topic,), "and what it cannot"

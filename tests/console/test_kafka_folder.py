@@ -96,7 +96,7 @@ def test_no_room_and_a_source_that_is_written_are_refused(folder, tmp_path, monk
     with monkeypatch.context() as patched:
         patched.setattr(folder_copy.os, "statvfs", lambda _: free)
         with pytest.raises(Failure, match="4096 bytes free"):
-            kafka_folder.take(OsDisk(), found, str(tmp_path / "new"), lambda *_: None, {})
+            kafka_folder.import_folder(OsDisk(), found, str(tmp_path / "new"), lambda *_: None, {})
     assert not (tmp_path / "new").exists()
 
     def written_meanwhile(*_):
@@ -104,7 +104,7 @@ def test_no_room_and_a_source_that_is_written_are_refused(folder, tmp_path, monk
             pass
 
     with pytest.raises(Failure, match="has changed"):
-        kafka_folder.take(OsDisk(), found, str(tmp_path / "new"), written_meanwhile, {})
+        kafka_folder.import_folder(OsDisk(), found, str(tmp_path / "new"), written_meanwhile, {})
     assert not (tmp_path / "new" / META_PROPERTIES).exists()
 
 
@@ -119,7 +119,7 @@ def test_a_copy_has_the_bytes_and_times_and_says_who_it_is_last(folder, tmp_path
     (source / f"{0:020d}.log.deleted").touch()
     found, target = kafka_folder.of_kafka(OsDisk(), path), tmp_path / "new"
     assert found.size < 1 << 20
-    kafka_folder.take(OsDisk(), found, str(target), lambda *_: None, {"own": b"1"})
+    kafka_folder.import_folder(OsDisk(), found, str(target), lambda *_: None, {"own": b"1"})
     for one in sorted(source.iterdir()):
         copied = target / "t-0" / one.name
         if one.suffix == ".deleted":

@@ -6,7 +6,7 @@ from console.model import replicas
 from console.model.nodes import FENCED, RUNNING, Node
 from console.model.partitions import Partition
 from console.model.replicas import BEHIND, FOLDER, LEVEL, NOT_KNOWN, UNREGISTERED, Held, Missing
-from console.show.replicas import told
+from console.show.replicas import describe_missing
 from tests.console_process import rows
 
 PLACE = ("t", 0)
@@ -28,11 +28,11 @@ def behind(monkeypatch):
             assert set(places) == {PLACE}
             return {PLACE: has[server]} if server in has else {}
 
-        monkeypatch.setattr(replicas, "held", tell)
+        monkeypatch.setattr(replicas, "read_replicas", tell)
         one = Partition("t", 0, 1, (1, replica), (1,), (), offline)
         (found,) = replicas.behind(None, [one], NODES)
         (missing,) = found.missing
-        return missing, told(missing, NODES.get(replica))
+        return missing, describe_missing(missing, NODES.get(replica))
 
     return judged
 

@@ -27,7 +27,7 @@ from console.model.link import Link, asking
 from console.model.offsets import END, START, Place
 from console.model.records.filters import Filter
 from console.model.records.seeking import Range, Seek
-from console.model.seek import Move, move, plan, read_to
+from console.model.seek import Move, commit_moves, plan, read_to
 
 MODULES = sorted(path.stem for path in Path(reading.__file__).parent.glob("*.py"))
 _numbers = itertools.count(1)
@@ -50,7 +50,7 @@ def topic(link):
     name = f"model.{next(_numbers)}"
     assert topics.create(link, [name], partitions=2, settings={}, dry_run=False) == {name: None}
     records = ({"value": b"%d" % n, "key": b"k", "partition": 0} for n in range(6))
-    count, places = writing.write(link, name, records, {}, keep=True)
+    count, places = writing.write_records(link, name, records, {}, keep=True)
     assert (count, [(one.partition, one.offset) for one in places[-1:]]) == (6, [(0, 5)])
     return name
 
@@ -67,12 +67,12 @@ def test_the_model_loads_neither_terminal_nor_client():
 
 
 def test_every_topic_is_told_by_pages(link, topic, monkeypatch):
-    whole = cluster.Topics(Veiled(link.bootstrap, {}, 30)).look()
+    whole = cluster.Topics(Veiled(link.bootstrap, {}, 30)).read_topics()
     assert whole[topic] == cluster.Seen(topic, 2, 1, 0)
     monkeypatch.setattr(partitions, "_PAGE", 3)  # a topic may go on in the next one
     breaths = []
     paged = cluster.Topics(link, lambda: breaths.append(1))
-    assert paged.look() == whole and list(paged.look()) == sorted(whole)
+    assert paged.read_topics() == whole and list(paged.read_topics()) == sorted(whole)
     assert len(breaths) >= (sum(one.partitions for one in whole.values()) - 1) // 3
 
 
@@ -83,17 +83,17 @@ def test_a_broker_that_knows_no_pages_is_asked_for_all_at_once(link, topic, monk
         asked.append(request)
         raise Failure("closed the connection")
 
-    monkeypatch.setattr(partitions, "ask", refuse)
+    monkeypatch.setattr(partitions, "ask_server", refuse)
     seen = cluster.Topics(link)
-    assert topic in seen.look() and topic in seen.look()
+    assert topic in seen.read_topics() and topic in seen.read_topics()
     assert len(asked) == 1, "it is not asked for them again"
 
 
 def test_pages_that_do_not_end_are_not_read_for_ever(link, topic, monkeypatch):
     place = SimpleNamespace(topic_name=topic, partition_index=1)
     page = SimpleNamespace(topics=[], next_cursor=place)
-    monkeypatch.setattr(partitions, "ask", lambda *request: page)
-    assert topic in cluster.Topics(link).look()
+    monkeypatch.setattr(partitions, "ask_server", lambda *request: page)
+    assert topic in cluster.Topics(link).read_topics()
 
 
 def test_a_topic_is_typed_values(link, topic):
@@ -157,7 +157,7 @@ def test_a_group_is_where_it_was_moved_and_has_its_lag(link, topic):
     name = f"model.group.{next(_numbers)}"
     moves = plan(link, name, (topic,), to=read_to("start+4"))
     assert moves[0] == Move(topic, 0, None, 4, None)
-    move(link, name, moves)
+    commit_moves(link, name, moves)
     (group,) = groups.described(link, [name])
     assert (group.state, group.members) == ("empty", ())
     assert groups.Listed(name, "empty", "classic", is_simple=True) in groups.listed(link)

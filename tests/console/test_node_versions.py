@@ -8,7 +8,7 @@ from appliance.handlers import this_node
 from console.model import versions
 from console.model.failure import Failure
 from console.model.nodes import BROKER, FENCED, RUNNING, VOTER, Node, Nodes, Quorum
-from console.model.versions import ENDING, Told, told
+from console.model.versions import ENDING, Told, read_versions
 
 INVALID_REQUEST = 42
 
@@ -41,7 +41,7 @@ def says(monkeypatch):
             raise found
         return found
 
-    monkeypatch.setattr(versions, "ask", ask)
+    monkeypatch.setattr(versions, "ask_server", ask)
     return answers
 
 
@@ -49,7 +49,7 @@ def test_each_node_tells_its_own_and_any_of_them_who_ends(says):
     says["h1:1"] = answer(version="1.4.0", ending="2,3")
     says["h2:1"] = Failure("h2:1 refused the connection", "")
     every = cluster(node(1), node(2), node(3, FENCED))
-    said = told(None, every)
+    said = read_versions(None, every)
     assert said == Told({1: "1.4.0"}, frozenset((2, 3)))
     states = [said.state(one) for one in every.all.values()]
     assert states == [RUNNING, ENDING, FENCED], "of the last one the cluster knows better by now"
@@ -59,14 +59,14 @@ def test_who_does_not_know_the_question_is_left_out(says):
     """As Apache Kafka's node, and an older one of ours."""
     says["h1:1"] = answer(INVALID_REQUEST)
     says["h2:1"] = answer(version="1.4.0", ending="")
-    assert told(None, cluster(node(1), node(2))) == Told({2: "1.4.0"})
+    assert read_versions(None, cluster(node(1), node(2))) == Told({2: "1.4.0"})
     assert Told().state(node(1)) == RUNNING
 
 
 def test_a_controller_alone_is_asked_where_controllers_listen(says, monkeypatch):
     monkeypatch.setattr(versions, "controllers", lambda link: {1: "h1:9"})
     says["h1:9"] = answer(version="1.4.0", ending="")
-    assert told(None, cluster(node(1, broker=False))) == Told({1: "1.4.0"})
+    assert read_versions(None, cluster(node(1, broker=False))) == Told({1: "1.4.0"})
 
 
 def test_a_node_knows_which_brokers_end():

@@ -39,8 +39,8 @@ def seen(monkeypatch):
                 error_code=0, error_message=None, topics=[SimpleNamespace(partitions=[quorum])]
             ),
         }
-        monkeypatch.setattr(nodes, "ask", lambda link, key, *rest: answers[key])
-        return {number: one.state for number, one in nodes.look(None).all.items()}
+        monkeypatch.setattr(nodes, "ask_server", lambda link, key, *rest: answers[key])
+        return {number: one.state for number, one in nodes.read_nodes(None).all.items()}
 
     return look
 

@@ -207,7 +207,7 @@ def test_status_by_the_folder_takes_a_listener_that_is_spoken_to_so(
     secured = at_folder(folder, Link("", dict(trusting), 30))
     assert secured.bootstrap != one.bootstrap
     for link in (plain, secured):
-        assert Standing(link, folder).look().lost is None
+        assert Standing(link, folder).read_standing().lost is None
 
 
 # Certificates told --------------------------------------------------------------------------------
@@ -215,7 +215,7 @@ def test_status_by_the_folder_takes_a_listener_that_is_spoken_to_so(
 
 def test_status_says_that_a_certificate_ends(closed, secure, known, trusting):
     for link in (Link(closed.bootstrap, known, 30), Link(secure.bootstrap, trusting, 30)):
-        found = Standing(link).look()
+        found = Standing(link).read_standing()
         (notice,) = [one for one in found.notices if "certificate" in one.what]
         assert f"the certificate of SSL at {link.bootstrap} ends in 9 days" in notice.what
         assert found.code == DEGRADED
@@ -230,13 +230,13 @@ def test_a_certificate_is_looked_at_once_a_minute():
 
     watch = Watch(shows, lambda: now_s[0])
     one, other = Secured("A", "h", 1), Secured("B", "h", 2)
-    assert watch.look([one]) == (Shown(one, None, "Connection refused"),)
+    assert watch.read_certificates([one]) == (Shown(one, None, "Connection refused"),)
     now_s[0] = certificates.EVERY_S - 1
-    watch.look([one])
+    watch.read_certificates([one])
     assert asked == [1]
-    watch.look([one, other])
+    watch.read_certificates([one, other])
     now_s[0] = 2 * certificates.EVERY_S
-    watch.look([one, other])
+    watch.read_certificates([one, other])
     assert asked == [1, 1, 2, 1, 2]
 
 
@@ -255,7 +255,7 @@ def test_a_certificate_is_looked_at_once_a_minute():
 )
 def test_the_time_of_a_certificate_in_words(now_s, says):
     found = certificates.ShownCertificate(0.0, 30 * 86_400.0, (), "")
-    assert certificates.told(found, now_s) == says
+    assert certificates.describe_problem(found, now_s) == says
 
 
 def test_doctor_finds_certificates_that_clients_refuse(fresh_appliance, authority, run):

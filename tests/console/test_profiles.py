@@ -69,7 +69,7 @@ def test_the_profile_says_where_and_its_file_how(appliance, tmp_path):
 @pytest.mark.parametrize("name", ["a b", 'say "x"', "ü\U0001f4e6", "a\\b", "\x7f"])
 def test_any_name_is_read_as_it_was_written(name):
     known = profiles.Profiles(name, {name: Profile("a:1", f"/{name}")})
-    profiles.write(known)
+    profiles.write_profiles(known)
     assert profiles.read() == known
 
 

@@ -102,15 +102,15 @@ def test_a_search_goes_on_where_it_was_full_or_stopped(filled):
     running = Running(link, "rec.many", "start")
     got = []
     for _ in range(3):
-        running.start()
+        running.start_scan()
         until(lambda: not running.is_running)
-        got += running.take()
+        got += running.take_found()
         running.stop()  # nothing is running: it changes nothing
     assert running.state == DONE and running.progress.records == 2 * PAGE + 100
     assert sorted(int(record.value) for record in got) == list(range(2 * PAGE + 100))
     assert len({record.partition for record in got[:PAGE]}) == 2, "both share the first page"
     again = Running(link, "rec.many", "start")
-    again.start()
+    again.start_scan()
     again.stop()
     until(lambda: not again.is_running)
     assert again.state in (STOPPED, FULL)
@@ -169,7 +169,7 @@ def test_a_tail_that_is_far_behind_goes_on_at_the_end(filled, monkeypatch):
     monkeypatch.setattr(fetching, "BEHIND", 100)
     produced(filled.bootstrap, "rec.live", [{"value": b"%d" % n} for n in range(2000)])
     tail = Running(reading(filled.bootstrap), "rec.live", "-2000", follows=True)
-    tail.start()
+    tail.start_scan()
     until(lambda: tail.passed and tail.progress.records + tail.passed == 2000)
     assert tail.progress.found == tail.progress.records
     tail.stop()
@@ -177,21 +177,23 @@ def test_a_tail_that_is_far_behind_goes_on_at_the_end(filled, monkeypatch):
 
 def test_a_tail_tells_what_it_skips_and_goes_on_where_it_was(filled):
     tail = Running(reading(filled.bootstrap), "rec.live", "end", follows=True)
-    tail.start()
+    tail.start_scan()
     until(lambda: tail.state == RUNNING)  # it knows where the end was
     produced(filled.bootstrap, "rec.live", [{"value": b"%d" % n} for n in range(1000)])
     until(lambda: tail.skipped == 1000 - AT_A_LOOK)
-    assert [int(record.value) for record in tail.take()] == list(range(1000 - AT_A_LOOK, 1000))
+    assert [int(record.value) for record in tail.take_found()] == list(
+        range(1000 - AT_A_LOOK, 1000)
+    )
     tail.stop()
     until(lambda: not tail.is_running)
     produced(filled.bootstrap, "rec.live", [{"value": b"meanwhile"}])
-    tail.start()
-    until(lambda: [record.value for record in tail.take()] == [b"meanwhile"])
+    tail.start_scan()
+    until(lambda: [record.value for record in tail.take_found()] == [b"meanwhile"])
     tail.stop()
     until(lambda: not tail.is_running)
     produced(filled.bootstrap, "rec.live", [{"value": b"passed"}] * 7)
     tail.go_to_the_end()
-    tail.start()
+    tail.start_scan()
     until(lambda: tail.passed == 7)
     tail.stop()
 
@@ -373,7 +375,7 @@ def test_whatever_a_record_holds_is_shown_as_text(filled):
             fits()
         last = len(HOSTILE) + 3
         for offset in (0, 6, 8, 10, 14, last - 3, last):
-            await app.go(Place("record", f"rec.hostile 0:{offset}"))
+            await app.go_to(Place("record", f"rec.hostile 0:{offset}"))
             await seat.sees("CreateTime")
             fits()
             for key in "GvGw":

@@ -258,31 +258,31 @@ def messages(partition, first, stop):
 def test_a_search_is_over_when_everything_was_looked_at():
     it = scan([Span(5, 10), Span(0, 0)])
     assert it.round() == {("t", 0): 5}
-    assert it.look(messages(0, 4, 12)) == [(0, n) for n in range(5, 10)]
+    assert it.match_messages(messages(0, 4, 12)) == [(0, n) for n in range(5, 10)]
     assert it.is_done and not it.round()
     assert it.progress(1.0).records == 5 and not it.progress(1.0).left
 
 
 def test_gaps_and_marks_of_transactions_are_no_records():
     it = scan([Span(0, 100)])
-    assert it.look([Message(0, 7), Message(0, 60)]) == [(0, 7), (0, 60)]
+    assert it.match_messages([Message(0, 7), Message(0, 60)]) == [(0, 7), (0, 60)]
     assert it.positions == {("t", 0): 61} and it.progress(0.0).at == 61
     it.ended(("t", 0), 100)
     assert it.is_done and not it.progress(0.0).held_back
     again = scan([Span(0, 100)])
-    assert again.look([Message(0, 150)]) == [] and again.is_done  # the rest is a gap
+    assert again.match_messages([Message(0, 150)]) == [] and again.is_done  # the rest is a gap
 
 
 def test_what_lies_behind_an_open_transaction_is_told():
     it = scan([Span(0, 100)])
-    it.look(messages(0, 0, 40))
+    it.match_messages(messages(0, 0, 40))
     it.ended(("t", 0), 40)
     assert it.is_done and it.progress(0.0).held_back == 60 and it.progress(0.0).of == 40
 
 
 def test_what_expires_while_it_stands_still_is_told():
     it = scan([Span(0, 100)])
-    it.look(messages(0, 0, 10))
+    it.match_messages(messages(0, 0, 10))
     it.edges(("t", 0), 30, 100)
     assert it.positions[("t", 0)] == 30 and it.progress(0.0).expired == 20
     it.edges(("t", 0), 500, 600)
@@ -291,7 +291,7 @@ def test_what_expires_while_it_stands_still_is_told():
 
 def test_a_log_that_ends_before_where_we_are_is_over():
     it = scan([Span(0, 100)])
-    it.look(messages(0, 0, 50))
+    it.match_messages(messages(0, 0, 50))
     it.edges(("t", 0), 0, 20)
     assert it.is_done
 
@@ -301,22 +301,24 @@ def test_partitions_share_what_may_be_found():
     assert len(it.round()) == 4
     found = []
     for n in range(4):
-        found += it.look(messages(n, 0, 1000))
+        found += it.match_messages(messages(n, 0, 1000))
         assert not it.wants(("t", n))
     assert found == [(n, at) for n in range(4) for at in range(5)]
     assert it.is_full and not it.round()
-    it.go_on()
+    it.raise_limit()
     assert it.round() == {("t", n): 5 for n in range(4)}
-    assert it.look(messages(3, 5, 1000)) == [(3, at) for at in range(5, 10)]
+    assert it.match_messages(messages(3, 5, 1000)) == [(3, at) for at in range(5, 10)]
 
 
 def test_a_share_that_one_partition_does_not_need_goes_to_others():
     it = scan([Span(0, 1000), Span(0, 3)], limit=20)
     places = it.round()
-    found = it.look(messages(0, places[("t", 0)], 1000)) + it.look(messages(1, 0, 3))
+    found = it.match_messages(messages(0, places[("t", 0)], 1000)) + it.match_messages(
+        messages(1, 0, 3)
+    )
     while places := it.round():
         assert set(places) == {("t", 0)}
-        found += it.look(messages(0, places[("t", 0)], 1000))
+        found += it.match_messages(messages(0, places[("t", 0)], 1000))
     assert sorted(found) == [(0, n) for n in range(17)] + [(1, n) for n in range(3)]
 
 
@@ -332,11 +334,11 @@ def test_a_search_that_is_stopped_anywhere_finds_each_record_once(ends, limit, c
             break
         places = it.round()
         if not places:
-            it.go_on()
+            it.raise_limit()
             continue
         for (_, partition), at in places.items():
             stop = max(ends[partition])
-            found += it.look(messages(partition, at, chance.randint(at + 1, stop + 2)))
+            found += it.match_messages(messages(partition, at, chance.randint(at + 1, stop + 2)))
     assert it.is_done
     assert sorted(found) == [
         (n, at)
@@ -350,7 +352,7 @@ def test_a_search_that_is_stopped_anywhere_finds_each_record_once(ends, limit, c
 def test_how_long_it_takes_still_is_known_from_how_long_it_took():
     it = scan([Span(0, 1000)])
     assert it.progress(10.0).eta_s is None
-    it.look(messages(0, 0, 250))
+    it.match_messages(messages(0, 0, 250))
     told = it.progress(11.0)
     assert (told.at, told.left, told.records_s, told.eta_s) == (250, 750, 250.0, 3.0)
     it.rested()
@@ -359,7 +361,7 @@ def test_how_long_it_takes_still_is_known_from_how_long_it_took():
 
 def test_a_tail_follows_its_end_and_can_jump_ahead():
     it = scan([Span(50, ENDLESS)])
-    assert it.look(messages(0, 50, 60)) and not it.is_done
+    assert it.match_messages(messages(0, 50, 60)) and not it.is_done
     it.ended(("t", 0), 60)
     assert it.wants(("t", 0)) and it.positions == {("t", 0): 60}
     assert it.skip(("t", 0), 1000) == 940

@@ -20,7 +20,7 @@ from console.model.stats import ApiRate, ProcessRate, TopicRate
 from console.screens import actions, clients, lines, places, rows, topics
 from console.screens.chart import Chart
 from console.screens.group import _spans
-from console.screens.help import told
+from console.screens.help import list_keys
 from console.screens.journal import MOST, Journal
 from console.screens.keys import fitting
 from console.screens.log import LogView
@@ -58,14 +58,14 @@ def test_a_jump_to_nowhere_says_where_one_can_go(typed):
 def test_a_history_is_that_of_a_browser():
     here = History(HOME)
     for kind in ("topics", "groups", "groups"):
-        here.go(Place(kind))
+        here.go_to(Place(kind))
     assert here.back() and here.here == Place("topics")
     assert here.back() and not here.back() and here.here == HOME
     assert here.forward() and here.here == Place("topics")
-    here.go(Place("log"))
+    here.go_to(Place("log"))
     assert not here.forward() and here.back() and here.here == Place("topics")
     for n in range(1000):
-        here.go(Place("topic", str(n)))
+        here.go_to(Place("topic", str(n)))
     steps = 0
     while here.back():
         steps += 1
@@ -106,7 +106,7 @@ def test_one_request_is_in_flight_and_wishes_for_more_are_one():
     asked.began(0.0)
     assert not asked.due(100.0), "it is asked already"
     for _ in range(5):
-        asked.want()
+        asked.request_update()
     assert not asked.due(100.0)
     asked.ended(2.0, 7)
     assert asked.shown.value == 7 and asked.shown.at_s == 2.0
@@ -292,15 +292,15 @@ def test_the_line_of_each_place_names_what_it_shows(monkeypatch):
 def test_the_log_counts_what_is_the_same_and_tells_what_changed():
     journal = Journal()
     for n in range(3):
-        journal.note("cluster", n, line="x", took_s=0.5)
-    journal.note("cluster", 3, line="x", problem="gone")
-    journal.note("cluster", 4, line="x", problem="gone")
-    journal.note("cluster", 5, line="x")
+        journal.add_entry("cluster", n, line="x", took_s=0.5)
+    journal.add_entry("cluster", 3, line="x", problem="gone")
+    journal.add_entry("cluster", 4, line="x", problem="gone")
+    journal.add_entry("cluster", 5, line="x")
     told = [(one.problem, one.times, one.first_s, one.last_s) for one in journal.entries.values()]
     assert told == [("", 3, 0, 2), ("gone", 2, 3, 4), ("", 1, 5, 5)]
     for n in range(2 * MOST):
-        journal.note(f"topic {n}", n)
-    journal.note("cluster", 9, line="x")
+        journal.add_entry(f"topic {n}", n)
+    journal.add_entry("cluster", 9, line="x")
     assert len(journal.entries) == MOST
 
 
@@ -367,13 +367,13 @@ def test_threads_stand_back_while_a_key_is_answered():
             went.append(number)
 
     hush.breathe()  # nobody waits
-    hush.begin()
+    hush.begin_hush()
     thread = threading.Thread(target=work)
     thread.start()
-    hush.end()
+    hush.end_hush()
     thread.join(30)
     assert went == [0, 1, 2]
-    hush.begin()
+    hush.begin_hush()
     hush.breathe()  # not for ever, whatever became of the key
 
 
@@ -384,7 +384,7 @@ VIEWS = VIEWS | {places.LOG: LogView}
 def test_help_tells_every_key_of_a_view(kind):
     keys = [one for base in VIEWS[kind].__mro__ for one in vars(base).get("BINDINGS", ())]
     live = [(one.key, one.action) for one in keys if isinstance(one, Binding)]
-    assert len(told(live, kind)) == len({call for _, call in live})
+    assert len(list_keys(live, kind)) == len({call for _, call in live})
 
 
 def test_no_two_widgets_are_called_the_same():
@@ -400,7 +400,9 @@ def test_no_two_widgets_are_called_the_same():
 
 
 def test_help_says_what_a_key_means_where_somebody_is():
-    of_topics, of_groups = (dict(told([("D", "delete")], kind)) for kind in ("topics", "groups"))
+    of_topics, of_groups = (
+        dict(list_keys([("D", "delete")], kind)) for kind in ("topics", "groups")
+    )
     assert of_topics == {"D": "With its records; its name is typed."}
     assert of_groups == {"D": "With its offsets; its name is typed."}
 
@@ -432,7 +434,7 @@ def framed(values, size):
     drawn = Chart("Written", is_bytes=True, name="in")
     drawn.add_class("framed")
     with mock.patch.object(Chart, "size", Size(*size)):
-        drawn.show(values)
+        drawn.show_values(values)
         return drawn.render().plain.split("\n"), str(drawn.border_subtitle)
 
 

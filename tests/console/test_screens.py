@@ -160,7 +160,7 @@ def test_what_is_written_can_be_read_in_both_themes(filled, theme):
         await seat.sees("Nothing needs attention")
         app.theme = theme
         for place in (*map(Place, LISTS), Place("topic", "screens.orders")):
-            await app.go(place)
+            await app.go_to(place)
             await seat.until(lambda place=place: app.world.main(place).shown.value is not None)
             await seat.until(lambda: all(contrast > 2.5 for _, contrast in seat.shades()), theme)
 

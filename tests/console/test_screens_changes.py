@@ -330,13 +330,13 @@ def test_the_refresh_rests_while_a_change_is_on_its_way(filled):
         app = seat.app
         await seat.sees("Nothing needs attention")
         change = Change("Do", ("version",), apply)
-        app.door.open(Proposal("Wait", Tier.UNDO, lambda link: change))
+        app.door.open_proposal(Proposal("Wait", Tier.UNDO, lambda link: change))
         await seat.until(lambda: app.door.in_flight)
         await seat.until(lambda: not any(one.in_flight for one in app.world.asked(app.here)))
         seen = app.world.facts.shown.at_s
         await seat.until(lambda: "2 s" in seat.lines()[0], "what is seen gets old")
         assert app.world.facts.shown.at_s == seen
-        app.door.open(Proposal("Another", Tier.UNDO, lambda link: change))
+        app.door.open_proposal(Proposal("Another", Tier.UNDO, lambda link: change))
         await seat.hears("Wait is still on its way")
         may_go_on.set()
         await seat.hears("Wait: it is done")

@@ -354,7 +354,7 @@ def test_whatever_a_broker_says_is_shown_as_text(appliance, size):
             return len(lines) == size[1]
 
         for place in PLACES:
-            await app.go(place)
+            await app.go_to(place)
             await seat.until(
                 lambda place=place: app.world.main(place).shown.value is not None, str(place)
             )
@@ -380,7 +380,7 @@ def test_whatever_a_broker_says_is_shown_as_text(appliance, size):
                 assert all(map(str.isprintable, lines))
             assert app.is_running
         assert app.here == PLACES[-1]
-        await app.go(Place("groups"))
+        await app.go_to(Place("groups"))
         await seat.sees("[@click=app.quit]x[/]", "[/red]", r"\x1b[31mred\x1b[0m", "9.22E")
         await seat.press("ctrl+p")
         await seat.type("[/red")
@@ -414,7 +414,7 @@ def test_whatever_an_error_says_is_shown_as_text(appliance):
     async def act(seat):
         world = seat.app.world
         for at, said[0] in enumerate(HOSTILE):
-            world.want()
+            world.request_updates()
             for kind in (*LISTS[1:], LISTS[0])[at % 3 :: 3]:
                 await seat.press(tab(kind))
                 source = world.cluster if kind == LOG else world.main(seat.app.here)
@@ -444,15 +444,15 @@ def test_plans_and_forms_of_such_names_are_shown_as_text(appliance):
     async def act(seat):
         app = seat.app
         for one in (HOSTILE[3], HOSTILE[7], HOSTILE[-3]):
-            app.door.open(Proposal(one, Tier.NAME, lambda link: change, (one,)))
+            app.door.open_proposal(Proposal(one, Tier.NAME, lambda link: change, (one,)))
             await seat.plan()
             await seat.press("tab", "tab", "G", "y")
             assert all(char.isprintable() for line in seat.lines() for char in line)
             await seat.press("escape")
-        app.door.open(Proposal("do", Tier.UNDO, lambda link: change))
+        app.door.open_proposal(Proposal("do", Tier.UNDO, lambda link: change))
         await seat.hears("do: [/red]")
         form = Form("[/red]", fields, lambda values: None, preview=lambda values: HOSTILE[6])
-        app.door.open(form)
+        app.door.open_proposal(form)
         await seat.sees("[/red]", r"\x1b[31mred")
         for _ in fields[:3]:
             await seat.press("tab")
@@ -462,7 +462,9 @@ def test_plans_and_forms_of_such_names_are_shown_as_text(appliance):
         await seat.press("tab", "tab")
         assert all(char.isprintable() for line in seat.lines() for char in line)
         await seat.press("escape")
-        app.door.open(quota_form.edit((("client-id", HOSTILE[3]), ("user", HOSTILE[6])), {}, ""))
+        app.door.open_proposal(
+            quota_form.edit((("client-id", HOSTILE[3]), ("user", HOSTILE[6])), {}, "")
+        )
         await seat.sees("Quotas of client-id=[@click=app.quit]x[/]", r"\x1b[31mred")
         await seat.press(*"1MB", "enter")
         await seat.plan()

@@ -165,7 +165,7 @@ def test_a_preview_is_a_command_beside_the_console(alone, folder):
         await seat.sees("topik", "docs/jobs.md describes job files")
         assert f"job preview {wrong} --jobs" in seat.line("$ ")
         rows = [{"who": "a", "n": n, "none": None} for n in (1, 20, 3)]
-        app.world._previews.ask = lambda *_: Preview(rows, ["who STRING, n BIGINT"])
+        app.world._previews.preview_job = lambda *_: Preview(rows, ["who STRING, n BIGINT"])
         await seat.press("r")
         await seat.sees("would derive 3 rows", "who STRING, n BIGINT")
         await seat.press("s", "s")

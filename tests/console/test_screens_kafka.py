@@ -138,13 +138,13 @@ def test_what_is_not_the_consumers_is_shown_by_its_type(node):
 
 
 def _share(link, name):
-    from console.model.plain_request import ask
+    from console.model.plain_request import ask_server
 
     asked = {
         "group_id": name, "member_id": "B7hyUd2qTIuUh2vzDpUcFA", "member_epoch": 0,
         "rack_id": None, "subscribed_topic_names": ["far"],
     }  # fmt: skip
-    told = ask(link, 76, 1, asked)
+    told = ask_server(link, 76, 1, asked)
     assert int(told.error_code) == 0, told
 
 
@@ -162,7 +162,7 @@ def test_topics_of_apache_kafka_are_changed(node):
         await seat.press("right", "enter")
         await seat.back()
         await seat.until(lambda: "near" in topics.listed(link))
-        await seat.app.go(Place("topic", "near"))
+        await seat.app.go_to(Place("topic", "near"))
         await seat.sees("2 partitions")
         await seat.press("+", "5", "enter")
         await seat.plan()
@@ -187,7 +187,7 @@ def test_topics_of_apache_kafka_are_changed(node):
         await seat.back()
         await seat.until(lambda: "near" not in topics.listed(link))
         await seat.until(lambda: seat.app.here == Place("topics"), "the list above")
-        await seat.app.go(Place("deleted"))
+        await seat.app.go_to(Place("deleted"))
         await seat.sees("this broker keeps no deleted topics")
 
     sit(node.bootstrap, act)
@@ -219,7 +219,7 @@ def test_a_record_is_written_to_apache_kafka_and_sent_again(node):
         await seat.press("right", "enter")
         await seat.back()
         await seat.sees("Produce to far: partition")
-        seat.app.door.open(record_forms.resend(record, node.bootstrap))
+        seat.app.door.open_proposal(record_forms.resend(record, node.bootstrap))
         await seat.sees("Send far 1:0 again")
         await seat.press("ctrl+s")
         await seat.plan()

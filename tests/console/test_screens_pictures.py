@@ -87,7 +87,7 @@ def test_every_place_looks_as_it_did(shop, still, size):
             return looked(seat.lines(), shop.bootstrap)
 
         async def look(place, named):
-            await app.go(place)
+            await app.go_to(place)
             await seat.until(
                 lambda place=place: app.world.main(place).shown.value is not None, str(place)
             )
@@ -123,7 +123,7 @@ def test_every_word_can_be_read_in_both_themes(shop, still, theme):
         for n, place in enumerate((*PLACES, *IN_A_CLUSTER)):
             if n == len(PLACES):
                 calm_world.in_a_cluster(app)
-            await app.go(place)
+            await app.go_to(place)
             await seat.until(
                 lambda place=place: app.world.main(place).shown.value is not None, str(place)
             )
@@ -154,7 +154,7 @@ def test_a_place_whose_answers_stay_draws_nothing(shop, still, monkeypatch):
             return set(drawn) - {"Words age"}  # it goes by the clock of the loop
 
         for place in PLACES:
-            await app.go(place)
+            await app.go_to(place)
             await seat.until(
                 lambda place=place: app.world.main(place).shown.value is not None, str(place)
             )

@@ -17,7 +17,7 @@ from appliance.config.open_listeners import ALLOWED
 from appliance.shell.binding import resolve
 from benchmarks.kafka import free_port
 from console.model.failure import Failure
-from console.model.service.backing_up import Backups, put, wished
+from console.model.service.backing_up import Backups, add_backups, wished
 from console.model.service.fitting import MARK, fitted
 from console.model.service.installing import files
 from console.model.service.listening import socket_unit
@@ -279,12 +279,16 @@ def test_backups_every_night_are_installed_and_stay_as_they_were_wished(service,
 
 def test_the_hosts_backups_may_write_their_folder_or_reach_their_bucket():
     there = of_host("/srv/data", None)
-    text = put(fitted(BACKUP, shipped(BACKUP), PROGRAM, there), Backups("/var/lib/penstock-b", 3))
+    text = add_backups(
+        fitted(BACKUP, shipped(BACKUP), PROGRAM, there), Backups("/var/lib/penstock-b", 3)
+    )
     assert lines(text, "ReadWritePaths") == ["/srv/data", "-/var/lib/penstock-b"]
     assert lines(text, "RequiresMountsFor") == ["/srv/data", "/var/lib/penstock-b"]
     assert lines(text, "PrivateNetwork") == ["yes"]
     assert lines(text, "RestrictAddressFamilies") == ["AF_UNIX"]
-    text = put(fitted(BACKUP, shipped(BACKUP), PROGRAM, there), Backups("s3://bucket/a%b", 3))
+    text = add_backups(
+        fitted(BACKUP, shipped(BACKUP), PROGRAM, there), Backups("s3://bucket/a%b", 3)
+    )
     assert "PENSTOCK_BACKUP_TO=s3://bucket/a%%b" in text and "/var/backups" not in text
     assert lines(text, "ReadWritePaths") == ["/srv/data"] == lines(text, "RequiresMountsFor")
     assert lines(text, "PrivateNetwork") == []

@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from appliance.base.os_disk import OsDisk
 from appliance.ioproc import checkpoints
 from appliance.supervisor.folder import CLEAN_NAME
-from console.model.reclaim import look, now
+from console.model.reclaim import find_space, now
 from console.model.storage import Scrub
 from console.model.storage_repair import FETCH, carry_out, plan
 from penstock.local import Appliance
@@ -172,7 +172,7 @@ def test_what_takes_space_is_told_and_only_what_is_named_and_nobody_reads_is_del
     [row] = told("reclaim", data, "--delete", aside[0], "--yes")
     assert row["kind"] == "set aside" and row["bytes"] > 0
     assert [path.name for path in data.glob("*-stray")] == aside[1:]
-    week = look(OsDisk(), [str(data)], now() + 7 * 86_400_000)
+    week = find_space(OsDisk(), [str(data)], now() + 7 * 86_400_000)
     assert next(one for one in week if one.name == "kept").due > RECORDS * SIZE / 2
 
 

@@ -30,7 +30,7 @@ def cluster(monkeypatch):
         }  # fmt: skip
         whole = Nodes("id", Quorum(1, 1, 9, voters, ()), nodes)
         for model in (leaving, replacing):
-            monkeypatch.setattr(model, "look", lambda _: whole)
+            monkeypatch.setattr(model, "read_nodes", lambda _: whole)
         monkeypatch.setattr(leaving.partitions, "partitions", lambda *_: list(found))
         monkeypatch.setattr("console.model.replica_changes.disk.sizes", lambda *_: {})
 
@@ -94,7 +94,7 @@ def test_a_dynamic_voter_loses_its_vote(monkeypatch, directory):
     ]
     told = SimpleNamespace(current_voters=voters)
     monkeypatch.setattr(leaving, "quorum_told", lambda _: told)
-    monkeypatch.setattr("console.model.voters.ask", ask)
+    monkeypatch.setattr("console.model.voters.ask_server", ask)
     leaving.take_vote(None, 3)
     if directory is None:
         assert not asked

@@ -12,7 +12,7 @@ from console.model.change import Change
 from console.model.failure import Failure
 from console.model.link import Link
 from console.model.open_transactions import Watch
-from console.model.plain_request import ask
+from console.model.plain_request import ask_server
 from console.screens.places import TXNS
 from tests.console.seat import LARGE, tab
 from tests.console_process import rows
@@ -54,7 +54,7 @@ def hang(link, topic, partition, producer_id=STALE):
         "transactional_id": "nobody", "acks": -1, "timeout": 10_000,
         "topic_data": [{"name": topic, "partition_data": data}],
     }  # fmt: skip
-    (of,) = ask(link, 0, 7, asked).responses
+    (of,) = ask_server(link, 0, 7, asked).responses
     assert int(of.partition_responses[0].error_code) == 0, of
     return int(of.partition_responses[0].base_offset)
 
@@ -108,7 +108,7 @@ def what_hangs_is_found_and_aborted(bootstrap, run):
     (one,) = rows(run("txn", "hanging", "-o", "json", code=4))
     assert (one["topic"], one["partition"], one["producer_id"]) == ("txn.stuck", 1, STALE)
     assert (one["start"], one["held_back"]) == (at, 3)
-    hangs, lives = Watch(link, keeps=False).look(time.time(), ["txn.stuck"])
+    hangs, lives = Watch(link, keeps=False).read_transactions(time.time(), ["txn.stuck"])
     assert (hangs.state, hangs.name, lives.name) == ("hanging", "", "txn.live")
     with pytest.raises(Failure, match="belongs to a transaction that is known"):
         transaction_changes.abort_hanging("txn.stuck", 0, 0).plan(link)
@@ -155,7 +155,7 @@ def is_aborted_on_the_screen(bootstrap, sit):
         await seat.hears("aborted, its producer is fenced")
         await seat.sees("no open transaction is called so")
         await seat.press("escape")
-        seat.app.door.open(transaction_changes.abort_hanging("txn.stuck", 0, at))
+        seat.app.door.open_proposal(transaction_changes.abort_hanging("txn.stuck", 0, at))
         await seat.plan()
         await seat.type("txn.stuck:0")
         await seat.press("enter")

@@ -121,6 +121,7 @@ class TallyKind(Kind):
     KEY_TYPE: ClassVar = 1
     TOPIC: ClassVar = TOPIC
     APIS: ClassVar = frozenset((ADD,))
+    LIST: ClassVar = 66
 
     def grows(self, call, request):
         return request.committed

@@ -148,7 +148,7 @@ def test_wait_probes_over_tls_by_the_listener_that_is_named(behind, broker, monk
         lambda one: Address(one.host, one.port, one.name, {"VEILED": "SSL"}.get(one.name, "")),
     )
     waiting = Waiting(str(appliance.data_dir), f"localhost:{front.port}", probes=True)
-    found = waiting.look()
+    found = waiting.read_verdict()
     assert (found.missing, found.warnings, waiting.probed) == ((), (), True)
 
 

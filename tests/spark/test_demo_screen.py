@@ -24,7 +24,7 @@ class Jobs:
 
 
 class Screen:
-    def show(self):
+    def show_progress(self):
         pass
 
 

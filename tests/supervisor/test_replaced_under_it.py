@@ -10,8 +10,8 @@ from appliance.observer.door import Observer
 from appliance.ring.process_table import CONTROL, READY, Peer
 from console.model.failure import Failure
 from console.model.link import Link
-from console.model.nodes import look
-from console.model.versions import told
+from console.model.nodes import read_nodes
+from console.model.versions import read_versions
 from tests.upgrade.installed import ROOT, Installed
 
 LIMIT_S = 60
@@ -36,7 +36,7 @@ def said(appliance):
     link, end = Link(appliance.bootstrap, {}, 10), time.monotonic() + LIMIT_S
     while True:
         try:
-            return list(told(link, look(link)).versions.values())
+            return list(read_versions(link, read_nodes(link)).versions.values())
         except Failure:
             assert time.monotonic() < end
             time.sleep(0.01)

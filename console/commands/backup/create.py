@@ -11,10 +11,10 @@ from console.flags.output import formatted
 from console.flags.private import private
 from console.model.backup import keeping, store
 from console.model.backup.instant import Running
-from console.model.backup.taking import take
+from console.model.backup.taking import take_backup
 from console.model.data_folder import DEFAULT_DATA
 from console.model.failure import NEGATIVE, OK, usage
-from console.show.output import emit, say
+from console.show.output import emit, print_note
 from console.show.progress import Progress
 
 _NARROW: Final = ("name", "partitions", "bytes", "sent", "left_out", "forgotten")
@@ -50,10 +50,10 @@ def command(where: str, folders: tuple[str, ...], keep: int | None, output: str)
     if any(f"{os.path.abspath(where)}/".startswith(f"{path}/") for path in paths):
         raise usage(f"{where} lies inside the data folder: a loss of the one is a loss of both")
     running = Running(disk, paths)
-    taken = giving_way(lambda: take(disk, running, kept, progress.is_at))
+    taken = giving_way(lambda: take_backup(disk, running, kept, progress.is_at))
     progress.wipe()
     made = taken.manifest
-    gone = keeping.forget(kept, keep) if keep else []
+    gone = keeping.delete_backups(kept, keep) if keep else []
     row = {
         "name": made.name,
         "partitions": len(made.partitions),
@@ -65,11 +65,11 @@ def command(where: str, folders: tuple[str, ...], keep: int | None, output: str)
     }
     emit([row], output, narrow=_NARROW)
     for text in made.left_out:
-        say(f"left out: {text}")
+        print_note(f"left out: {text}")
     if made.elsewhere:
-        say(f"partitions of other nodes only, not in this backup: {made.missing}")
+        print_note(f"partitions of other nodes only, not in this backup: {made.missing}")
     if made.torn:
-        say(
+        print_note(
             "transactions were completing throughout: a restore ends at the last point where "
             "all are complete"
         )

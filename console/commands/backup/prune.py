@@ -28,6 +28,6 @@ def command(where: str, keep: int, dry_run: bool, yes: bool, output: str) -> int
     gone = manifest.names(kept)[:-keep]
     if gone and not dry_run:
         confirm(f"{len(gone)} backups deleted in {where}", yes=yes)
-        keeping.forget(kept, keep)
+        keeping.delete_backups(kept, keep)
     emit([{"name": name} for name in gone], output, empty="no backup to delete")
     return OK

@@ -7,7 +7,7 @@ from console.flags.output import formatted
 from console.flags.private import private
 from console.model.backup import keeping, store
 from console.model.failure import NEGATIVE, OK
-from console.show.output import emit, say
+from console.show.output import emit, print_note
 from console.show.progress import Progress
 
 
@@ -30,5 +30,5 @@ def command(where: str, name: str, output: str) -> int:
     emit([one._asdict() for one in found], output, name="digest")
     many, damages = ("" if len(one) == 1 else "s" for one in (wanted, found))
     said = f"{len(found)} damage{damages}" if found else "sound"
-    say(f"{len(wanted)} backup{many}: {said}")
+    print_note(f"{len(wanted)} backup{many}: {said}")
     return NEGATIVE if found else OK

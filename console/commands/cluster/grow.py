@@ -11,7 +11,7 @@ from console.model import features, new_topics, replica_changes
 from console.model.failure import OK, Failure
 from console.model.link import Link
 from console.show.moving import follow
-from console.show.output import emit, say
+from console.show.output import emit, print_note
 from console.show.planned import facts_told, rows_planned
 
 _REPLICAS = 3
@@ -42,15 +42,18 @@ def command(link: Link, replicas: int, yes: bool, dry_run: bool, output: str) ->
     except Failure as failure:
         if failure.name != replica_changes.NOTHING:
             raise
-        if rules.told and not dry_run:
-            confirm(rules.told, yes=yes)
+        if rules.describe_rules and not dry_run:
+            confirm(rules.describe_rules, yes=yes)
             rules.apply(link)
-        say(rules.told or failure.hint)
+        print_note(rules.describe_rules or failure.hint)
         emit([], output)
         return OK
-    plan, facts = rows_planned(change), "; ".join(filter(None, (facts_told(change), rules.told)))
+    plan, facts = (
+        rows_planned(change),
+        "; ".join(filter(None, (facts_told(change), rules.describe_rules))),
+    )
     if dry_run:
-        say(facts)
+        print_note(facts)
         emit([row | {"status": "would be"} for row in plan], output, name="partition")
         return OK
     confirm(facts, yes=yes)
@@ -72,7 +75,7 @@ class _Rules:
     eligible: bool
 
     @property
-    def told(self) -> str:
+    def describe_rules(self) -> str:
         keys = ", ".join(f"{key}={value}" for key, value in self.defaults.items())
         told = []
         if keys:
@@ -85,10 +88,10 @@ class _Rules:
         """In this order: the feature takes min.insync.replicas as it is for all nodes, and fixes
         it. Raises Failure."""
         if self.defaults:
-            new_topics.keep(link, self.defaults)
+            new_topics.set_defaults(link, self.defaults)
         if self.eligible:
             features.raise_to(link, features.ELR, 1)
-            say(f"eligible leader replicas are enabled now ({features.ELR}=1)")
+            print_note(f"eligible leader replicas are enabled now ({features.ELR}=1)")
 
 
 def _rules(link: Link, replicas: int) -> _Rules:
@@ -96,5 +99,5 @@ def _rules(link: Link, replicas: int) -> _Rules:
     lacks = not new_topics.keeps_eligible(link, replicas)
     why_not = features.refusal(link, features.ELR, 1) if lacks else ""
     if why_not:
-        say(f"eligible leader replicas stay disabled: {why_not}")
+        print_note(f"eligible leader replicas stay disabled: {why_not}")
     return _Rules(replicas, defaults, lacks and not why_not)

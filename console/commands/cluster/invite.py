@@ -12,7 +12,7 @@ from console.model.failure import FAILED, OK, Failure, usage
 from console.model.invitations import VALID_S, shows_certificates
 from console.model.link import Link
 from console.model.secure.folder import DEFAULT_FOLDER, SecureFolder
-from console.show.output import say
+from console.show.output import print_note
 
 _JOINS_S: Final = 300.0
 """How long a node may take from its certificate until it runs."""
@@ -88,11 +88,11 @@ def command(
         )
     found = joining.invite(link, listen, valid_s)
     if found.opened:
-        say(f"listener opened at {found.opened}; it is opened again at each start")
+        print_note(f"listener opened at {found.opened}; it is opened again at each start")
     if found.upgraded:
-        say("kraft.version is 1 now: voters can be added and removed")
+        print_note("kraft.version is 1 now: voters can be added and removed")
     if found.here:
-        say(
+        print_note(
             "this cluster advertises a loopback address: only nodes of this host can join. For"
             " others: penstock cluster invite --listen :9092"
         )
@@ -112,12 +112,14 @@ def _with_certificate(
         )
     with Inviting(link, folder, host, port) as inviting:
         print(f"penstock cluster join {inviting.token}", flush=True)
-        say(f"this waits {in_words(valid_s)} for it to be typed on {host}; Ctrl-C withdraws it")
-        if not inviting.serve(valid_s, lambda who, why: say(f"not served: {who}: {why}")):
+        print_note(
+            f"this waits {in_words(valid_s)} for it to be typed on {host}; Ctrl-C withdraws it"
+        )
+        if not inviting.serve(valid_s, lambda who, why: print_note(f"not served: {who}: {why}")):
             raise Failure("nobody came in time: the token has expired")
-        say(f"{host} has a certificate, as node {inviting.number}")
+        print_note(f"{host} has a certificate, as node {inviting.number}")
         if inviting.wait(_JOINS_S):
-            say(f"node {inviting.number} runs")
+            print_note(f"node {inviting.number} runs")
             return OK
-    say(f"node {inviting.number} does not run yet: see what it says on its host")
+    print_note(f"node {inviting.number} does not run yet: see what it says on its host")
     return FAILED

@@ -13,7 +13,7 @@ from console.model.data_folder import DEFAULT_DATA
 from console.model.failure import OK, usage
 from console.model.secure import enrolment
 from console.model.secure.folder import DEFAULT_FOLDER, SecureFolder
-from console.show.output import say
+from console.show.output import print_note
 
 
 @click.command("join")
@@ -63,10 +63,10 @@ def command(
     parsed = enrolment.parse(sys.stdin.readline() if token == "-" else token)
     made = SecureFolder(Path(folder))
     cluster_id = join(parsed, made, given)
-    say(f"made {made.path}: key, certificate, settings")
+    print_note(f"made {made.path}: key, certificate, settings")
     if no_start:
         again = f"penstock up --config {made.settings} --data {place} --cluster-id {cluster_id}"
-        say(f"start:   {typed(again)}")
+        print_note(f"start:   {typed(again)}")
         return OK
     done: int = context.invoke(
         up.command, data=data, config=str(made.settings), cluster_id=cluster_id

@@ -13,7 +13,7 @@ from console.model.failure import OK, Failure
 from console.model.link import Link
 from console.model.replica_changes import NOTHING
 from console.show.moving import follow
-from console.show.output import Row, emit, say, table
+from console.show.output import Row, emit, print_note, table
 from console.show.planned import facts_told, rows_planned
 
 _EVERY_S = 0.5
@@ -46,7 +46,7 @@ def command(link: Link, node: int, fewer: bool, yes: bool, dry_run: bool, output
     if dry_run:
         plan = rows_planned(change) if change is not None else []
         for sentence in change.says if change is not None else (f"node {node} has no replica",):
-            say(sentence)
+            print_note(sentence)
         emit(plan, output, name="partition")
         return OK
     _ask(change, node, yes=yes)
@@ -62,8 +62,8 @@ def command(link: Link, node: int, fewer: bool, yes: bool, dry_run: bool, output
     if cordoned:
         leaving.uncordon(link, node)  # whoever gets this number later takes partitions
     leaving.unregister(link, node)
-    if vote := leaving.still_votes(nodes.look(link), node):
-        say(vote)
+    if vote := leaving.still_votes(nodes.read_nodes(link), node):
+        print_note(vote)
     row: Row = {"node": node, "status": "gone", "partitions_moved": moved}
     emit([row], output, name="node")
     return OK
@@ -83,20 +83,22 @@ def _ask(change: Change | None, node: int, *, yes: bool) -> None:
     told = ""
     if change is not None:
         for sentence in change.says:
-            say(sentence)
+            print_note(sentence)
         if not yes:
             plan = rows_planned(change)
             table(list(plan[0]), plan[:_SHOWN], err=True)
             if plan[_SHOWN:]:
-                say(f"and {len(plan) - _SHOWN:,} more; --dry-run shows all of them")
+                print_note(f"and {len(plan) - _SHOWN:,} more; --dry-run shows all of them")
         told = f": {facts_told(change)}"
     confirm(f"This removes node {node}{told}", yes=yes)
 
 
 def _stopped(link: Link, node: int) -> None:
     """Until it does not run any more."""
-    if not nodes.look(link).all[node].lives:
+    if not nodes.read_nodes(link).all[node].lives:
         return
-    say(f"node {node} has no replica any more: stop it now; this command waits until it is gone")
-    while nodes.look(link).all[node].lives:
+    print_note(
+        f"node {node} has no replica any more: stop it now; this command waits until it is gone"
+    )
+    while nodes.read_nodes(link).all[node].lives:
         time.sleep(_EVERY_S)

@@ -12,7 +12,7 @@ from console.model.failure import OK
 from console.model.link import Link
 from console.model.replacing import Refill, Replacing
 from console.show.figures import in_bytes, some
-from console.show.output import Row, emit, say
+from console.show.output import Row, emit, print_note
 from console.streams import escaped, paint
 
 _EVERY_S: Final = 0.5
@@ -36,8 +36,8 @@ def command(link: Link, node: int, check: bool, output: str) -> int:
     """
     replacing = Replacing(link, node)
     if not replacing.old.lives:
-        say(replacing.start(only_look=check))
-    found = replacing.look()
+        print_note(replacing.make_instructions(only_look=check))
+    found = replacing.read_refill()
     if not check:
         found = _follow(replacing, node, found)
     status = "whole" if found.finished else "catching up" if found.runs else "can be replaced"
@@ -57,7 +57,7 @@ def _follow(replacing: Replacing, node: int, found: Refill) -> Refill:
             _say(text)
             said = text
         time.sleep(_EVERY_S)
-        found = replacing.turn()
+        found = replacing.move_vote()
     if sys.stderr.isatty() and said:
         paint("\r\x1b[K", err=True)
     return found
@@ -68,7 +68,7 @@ def _say(text: str) -> None:
     if sys.stderr.isatty():
         paint(f"\r\x1b[K{escaped(text)}", err=True)
     else:
-        say(text)
+        print_note(text)
 
 
 def _told(found: Refill, node: int) -> str:

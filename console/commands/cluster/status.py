@@ -13,8 +13,8 @@ from console.model.partitions import Partition
 from console.model.replicas import Health
 from console.model.versions import Told
 from console.show.figures import age, some
-from console.show.output import Row, emit, rows_of, say, table
-from console.show.replicas import told
+from console.show.output import Row, emit, print_note, rows_of, table
+from console.show.replicas import describe_missing
 
 _SHOWN = 20
 """Partitions of a table; the other forms have all of them."""
@@ -36,10 +36,10 @@ def command(link: Link, output: str) -> int:
     penstock cluster status -w
     penstock cluster status -o json
     """
-    found = nodes.look(link)
+    found = nodes.read_nodes(link)
     every = partitions.partitions(link)
     health = replicas.health(link, every, found.all)
-    said = versions.told(link, found)
+    said = versions.read_versions(link, found)
     wrong, remarks = _wrong(found, health), _remarks(found, every)
     if output in ("table", "wide"):
         _print(found, said, health, wrong, wide=output == "wide")
@@ -170,10 +170,12 @@ def _print_behind(found: Nodes, health: Health, *, wide: bool) -> None:
             "leader": one.leader if one.leader >= 0 else None,
             "replicas": one.replicas,
             "isr": one.isr,
-            "missing": "; ".join(told(each, found.all.get(each.node)) for each in one.missing),
+            "missing": "; ".join(
+                describe_missing(each, found.all.get(each.node)) for each in one.missing
+            ),
         }
         for one in shown
     ]
     table(["partition", "leader", "replicas", "isr", "missing"], rows)
     if len(health.behind) > len(shown):
-        say(f"and {len(health.behind) - len(shown):,} more; -o wide shows all of them")
+        print_note(f"and {len(health.behind) - len(shown):,} more; -o wide shows all of them")

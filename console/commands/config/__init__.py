@@ -6,7 +6,7 @@ command = LazyGroup(
     "config",
     package=__name__,
     table={
-        "get": ("values:get", "Show values and where each comes from."),
+        "get": ("values:get_settings", "Show values and where each comes from."),
         "set": ("change:set_", "Change settings while the broker runs."),
         "unset": ("change:unset", "Reset settings to their defaults."),
         "list": ("values:list_", "List the settings that differ from their defaults."),
@@ -15,7 +15,7 @@ command = LazyGroup(
         "apply": ("apply:apply", "Apply topics, settings and quotas from a file."),
         "export": ("apply:export", "Print topics, settings and quotas as such a file."),
         "lint": ("file:lint", "Check a server.properties file."),
-        "show": ("file:show", "Show what a server.properties file means."),
+        "show": ("file:show_file", "Show what a server.properties file means."),
         "schema": ("schema", "List every setting with type, default and range."),
     },
     aliases={"ls": "list", "info": "describe", "check": "lint"},

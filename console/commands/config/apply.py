@@ -16,7 +16,7 @@ from console.model.change import Change, carry_out
 from console.model.desired import parse
 from console.model.failure import NEGATIVE, OK, unreadable
 from console.model.link import Link, asking
-from console.show.output import Row, as_json, as_toml, as_yaml, emit, rows_of, say
+from console.show.output import Row, as_json, as_toml, as_yaml, emit, print_note, rows_of
 
 _TRIES: Final = 30
 _REST_S: Final = 1.0
@@ -67,9 +67,9 @@ def apply(
     emit(_rows(steps, "would be" if dry_run or check else "planned"), output, name="name")
     for step in todo:
         for sentence in step.change.says if step.change is not None else ():
-            say(f"{step.rows[0].name}: {sentence}")
+            print_note(f"{step.rows[0].name}: {sentence}")
     if not todo:
-        say("nothing to change: the state matches the file")
+        print_note("nothing to change: the state matches the file")
         return OK
     if check or dry_run:
         return NEGATIVE if check else OK
@@ -77,7 +77,7 @@ def apply(
     for step in todo:
         assert step.change is not None, "only topics with a change are applied"
         first = step.rows[0]
-        say(f"{first.kind} {first.name}: {_done(step.change, reading, link)}")
+        print_note(f"{first.kind} {first.name}: {_done(step.change, reading, link)}")
     return OK
 
 
@@ -108,7 +108,7 @@ def _done(change: Change, reading: Link, writing: Link) -> str:
         time.sleep(_REST_S)
         return left <= 0
 
-    return carry_out(change, reading, writing, tell=say, rest=rest)
+    return carry_out(change, reading, writing, tell=print_note, rest=rest)
 
 
 def _text_of(file: str) -> str:

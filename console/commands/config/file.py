@@ -7,7 +7,7 @@ import click
 
 from console.flags.output import formatted
 from console.model.failure import NEGATIVE, OK, unreadable, usage
-from console.show.output import Row, emit, say
+from console.show.output import Row, emit, print_note
 
 if TYPE_CHECKING:
     from appliance.config.broker import BrokerConfig
@@ -40,7 +40,7 @@ def lint(file: str, strict: bool, output: str) -> int:
         rows.append({"line": None, "level": "note", "message": words})
     emit(rows, output, name="message")
     bad = any(row["level"] == "error" or (strict and row["level"] == "warning") for row in rows)
-    say(f"{file}: {_summary(rows)}")
+    print_note(f"{file}: {_summary(rows)}")
     return NEGATIVE if bad else OK
 
 
@@ -69,7 +69,7 @@ def _of_certificates(config: "BrokerConfig") -> list[Row]:
 @click.argument("file")
 @click.option("-a", "--all", "everything", is_flag=True, help="Include settings at their default.")
 @formatted
-def show(file: str, everything: bool, output: str) -> int:
+def show_file(file: str, everything: bool, output: str) -> int:
     """Show the parsed values of a server.properties file, and the defaults.
 
     \b
@@ -86,7 +86,7 @@ def show(file: str, everything: bool, output: str) -> int:
     except ConfigError as wrong:
         raise usage(str(wrong)) from None
     for text in warnings:
-        say(text)
+        print_note(text)
     rows: list[Row] = []
     for key in sorted({*BROKER, *config.set_names()}):
         setting, entry = declared(key), config.entry(key)

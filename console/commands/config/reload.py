@@ -6,7 +6,7 @@ from console.flags.folder import located
 from console.flags.output import formatted
 from console.model.failure import NEGATIVE, OK
 from console.model.reloading import reload
-from console.show.output import Row, emit, say
+from console.show.output import Row, emit, print_note
 
 
 @click.command("reload")
@@ -35,7 +35,7 @@ def command(data: str, output: str) -> int:
     emit(rows, output, name="key")
     later = sum(not one.at_once for one in found)
     if not found:
-        say("nothing to change: the settings match the file")
+        print_note("nothing to change: the settings match the file")
     elif later:
-        say(f"{later} of {len(found)} need a restart")
+        print_note(f"{later} of {len(found)} need a restart")
     return NEGATIVE if later else OK

@@ -12,7 +12,7 @@ from console.flags.watch import watched
 from console.model.configs import BROKER, Setting, Target, in_force, settings
 from console.model.failure import OK
 from console.model.link import Link
-from console.show.output import emit, plain, rows_of, say
+from console.show.output import emit, plain, print_note, rows_of
 
 _NARROW = ("key", "value", "source", "default")
 
@@ -22,7 +22,7 @@ _NARROW = ("key", "value", "source", "default")
 @targeted
 @formatted
 @connected
-def get(link: Link, keys: tuple[str, ...], target: Target | None, output: str) -> int:
+def get_settings(link: Link, keys: tuple[str, ...], target: Target | None, output: str) -> int:
     """Show current values, where each comes from, and the default.
 
     \b
@@ -53,7 +53,7 @@ def list_(link: Link, target: Target | None, everything: bool, output: str) -> i
     if asked.kind != BROKER and not everything:
         chosen = [one for one in chosen if one.source in ("topic", "group")]
     if not chosen:
-        say(f"nothing is set for {asked}; --all shows the defaults")
+        print_note(f"nothing is set for {asked}; --all shows the defaults")
     show_values(chosen, output)
     return OK
 

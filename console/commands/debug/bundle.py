@@ -23,8 +23,8 @@ from console.model.doctor import gather, judge
 from console.model.doctor.host import Host
 from console.model.failure import OK, Failure, usage
 from console.model.link import Link
-from console.model.nodes import look
-from console.show.output import emit, rows_of, say
+from console.model.nodes import read_nodes
+from console.show.output import emit, print_note, rows_of
 
 _PATIENCE_S: Final = 5.0
 _NOT_RUNNING: Final = "no appliance runs there"
@@ -79,7 +79,7 @@ def command(
     )
     _write(file, archive)
     emit(rows_of(made.parts), output, name="part")
-    say(f"{file} ({len(archive)} bytes) is written: manifest.json in it says what is in it")
+    print_note(f"{file} ({len(archive)} bytes) is written: manifest.json in it says what is in it")
     return OK
 
 
@@ -183,4 +183,6 @@ def _tables(
 def _cluster(made: Bundle, link: Link) -> None:
     """Adds the nodes as the Link's broker reports them."""
     link.timeout_s = min(link.timeout_s, _PATIENCE_S)
-    made.add("cluster.json", f"the nodes, as {link.bootstrap} told", lambda: asdict(look(link)))
+    made.add(
+        "cluster.json", f"the nodes, as {link.bootstrap} told", lambda: asdict(read_nodes(link))
+    )

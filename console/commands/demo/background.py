@@ -14,7 +14,7 @@ from console.commands.demo.jobs import FIRST, THEN, Jobs, unavailable
 from console.commands.demo.load import SILENCE_S, create, replay
 from console.model.failure import Failure
 from console.model.link import Link
-from console.show.output import say
+from console.show.output import print_note
 from penstock.local import Appliance
 
 SPEED: Final = 86_400.0
@@ -52,7 +52,7 @@ class Background:
             create(Link(self.bootstrap, {}, SILENCE_S))
             if self.reason is None:
                 self._jobs = Jobs(self._place, self.bootstrap)
-                self._jobs.start()
+                self._jobs.start_runner()
                 self._jobs.add(*FIRST, *THEN)
         except BaseException:
             self._end()
@@ -66,7 +66,7 @@ class Background:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        say("Ending the demo's jobs and its appliance …")
+        print_note("Ending the demo's jobs and its appliance …")
         self._goes_on = False
         self._thread.join()
         self._end()

@@ -22,7 +22,7 @@ from console.commands.demo.next_steps import next_steps, where_time_went
 from console.flags.output import formatted
 from console.model.failure import OK, Failure
 from console.model.link import Link
-from console.show.output import say
+from console.show.output import print_note
 from penstock.local import Appliance, ApplianceError
 
 
@@ -65,14 +65,14 @@ def command(data: str | None, keep: bool, no_jobs: bool, speed: float | None, ou
         if reason or no_jobs:
             code = round_trip.run(link, source, output)
             if reason:
-                say(f"The jobs of the demo were left out: {reason}.")
+                print_note(f"The jobs of the demo were left out: {reason}.")
         else:
             jobs = Jobs(place.absolute(), appliance.bootstrap, outlives=keep)
-            _usable(jobs.start)
+            _usable(jobs.start_runner)
             code = _derive(link, source, jobs, began, speed, output)
         done = code == OK
         kept = place if data or keep else None
-        say(next_steps(appliance, jobs, kept, running=keep and done))
+        print_note(next_steps(appliance, jobs, kept, running=keep and done))
         return code
     except Failure:
         failed = True
@@ -100,7 +100,7 @@ def _start(appliance: Appliance) -> None:
         hint = "choose another folder with --data" if remedy or "in use" in said else ""
         raise Failure(said, hint, name="CANNOT_START") from None
     took_ms = round((time.monotonic() - began) * 1000)
-    say(
+    print_note(
         f"An appliance listens on {appliance.bootstrap}, ready in {took_ms} ms; "
         f"its data: {appliance.data_dir}"
     )
@@ -128,5 +128,5 @@ def _derive(
     if speed:
         return run.replay(speed)
     code = run.run(output)
-    say(where_time_went(run.marks, time.monotonic() - began))
+    print_note(where_time_went(run.marks, time.monotonic() - began))
     return code

@@ -20,7 +20,7 @@ from console.commands.demo.screen import JobView, Screen, View, line
 from console.commands.demo.watch import Watch
 from console.model.failure import NEGATIVE, OK, UNREACHABLE, Failure
 from console.model.link import Link
-from console.show.output import Row, emit, say
+from console.show.output import Row, emit, print_note
 
 _TURN_S: Final = 0.25
 _SILENCE_S: Final = 180.0
@@ -91,7 +91,7 @@ class Derivation:
         self._view.stage = _STARTS
         thread = threading.Thread(target=self._guarded, args=(feed,), name="feed", daemon=True)
         with Screen(self._view) as screen:
-            self._watch.start()
+            self._watch.start_reading()
             thread.start()
             try:
                 yield screen
@@ -139,7 +139,7 @@ class Derivation:
             self._first_row.set()
         self._view.stage = self._stage(states)
         self._hand_out()
-        screen.show()
+        screen.show_progress()
         time.sleep(_TURN_S)
 
     def _stage(self, states: dict[str, dict[str, Any]]) -> str:
@@ -230,13 +230,13 @@ class Derivation:
         ]
         emit(rows, output, name="topic")
         if output in ("table", "wide"):
-            say(_COLUMNS_SAY)
+            print_note(_COLUMNS_SAY)
         united = found["carrier-totals"].figures.get(("UA",), (0,))[0]
         total = found["carrier-totals"].flights
         if not all(row["same"] for row in rows):
-            say("What the jobs derived is not what the CSV files say.")
+            print_note("What the jobs derived is not what the CSV files say.")
             return NEGATIVE
-        say(
+        print_note(
             "Every figure is the one that plain Python computes from the CSV files:\n"
             f"UA {united:,} flights, {total:,} in all."
         )

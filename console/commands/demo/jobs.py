@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from console.model.failure import Failure
-from console.show.output import say
+from console.show.output import print_note
 from penstock import tied
 from penstock.local import OURSELVES, environment
 
@@ -43,7 +43,7 @@ def _connector() -> str | None:
     from spark_local.engine import jars
 
     if not jars.found():
-        say("Fetching the jars of Spark's Kafka connector: once, some seconds.")
+        print_note("Fetching the jars of Spark's Kafka connector: once, some seconds.")
         try:
             jars.fetch()
         except JobError as problem:
@@ -66,7 +66,7 @@ class Jobs:
         self._outlives = outlives
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> None:
+    def start_runner(self) -> None:
         """Start the runner. It needs seconds until it runs the first job."""
         import spark_local
 

@@ -10,7 +10,7 @@ from console.commands.demo.load import Advance, load
 from console.commands.demo.read_back import read_back
 from console.model.failure import NEGATIVE, OK
 from console.model.link import Link
-from console.show.output import Row, emit, say
+from console.show.output import Row, emit, print_note
 from console.streams import painter
 
 
@@ -36,16 +36,16 @@ def run(link: Link, source: Path, output: str) -> int:
     ]
     emit(rows, output, name="topic")
     if all(row["same"] for row in rows):
-        say("Every record came back as it was sent.")
+        print_note("Every record came back as it was sent.")
         return OK
-    say("What came back is not what was sent.")
+    print_note("What came back is not what was sent.")
     return NEGATIVE
 
 
 def _rate(word: str, contents: dict[str, Content], seconds: float) -> None:
     count = sum(one.count for one in contents.values())
     size = sum(one.bytes for one in contents.values()) / 1e6
-    say(
+    print_note(
         f"{count:,} records, {size:,.0f} MB {word} in {seconds:.1f} s: "
         f"{count / seconds:,.0f} records/s, {size / seconds:,.1f} MB/s"
     )

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from console.commands.demo import chart
-from console.show.output import plain, say
+from console.show.output import plain, print_note
 from console.streams import painter
 
 if TYPE_CHECKING:
@@ -90,11 +90,11 @@ class Screen:
         if self._live is not None:
             self._live.stop()
 
-    def show(self) -> None:
+    def show_progress(self) -> None:
         """Off a terminal: a line, now and then."""
         if not self._tty and time.monotonic() - self._said > _LINE_S:
             self._said = time.monotonic()
-            say(line(self._view))
+            print_note(line(self._view))
 
 
 def line(view: View) -> str:

@@ -31,7 +31,7 @@ class Watch:
         self._known: set[str] = set()
         self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
 
-    def start(self) -> None:
+    def start_reading(self) -> None:
         """Begin to read."""
         self._thread.start()
 

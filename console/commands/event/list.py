@@ -14,7 +14,7 @@ from console.flags.output import formatted
 from console.model.events import KEPT, LEVELS, Event, Feed, level_of, wanted
 from console.model.failure import OK, usage
 from console.show.figures import moment
-from console.show.output import Row, emit, plain, say
+from console.show.output import Row, emit, plain, print_note
 
 _EVERY_S: Final = 0.3
 _LINES: Final = ("table", "wide")
@@ -79,21 +79,26 @@ def command(
         client=client or typed.client,
     ).keeps
     feed = Feed(data)
-    found = [one for one in feed.look() if keeps(one)]
+    found = [one for one in feed.read_new() if keeps(one)]
     _print(found[-lines:], output)
     if not found and output in _LINES:
-        say("no matching events")
+        print_note("no matching events")
     missed = 0
     while follow:
         sys.stdout.flush()
         time.sleep(_EVERY_S)
-        was_over = feed.seen.is_over
-        _print([one for one in feed.look() if keeps(one)], output)
-        if feed.seen.missed > missed:
-            say(f"{feed.seen.missed - missed} events were overwritten before they could be read")
-            missed = feed.seen.missed
-        if feed.seen.is_over and not was_over:
-            say("the appliance has ended; this command follows its successor when one starts")
+        was_over = feed.events_seen.is_over
+        _print([one for one in feed.read_new() if keeps(one)], output)
+        if feed.events_seen.missed > missed:
+            print_note(
+                f"{feed.events_seen.missed - missed} events were overwritten before they could be"
+                " read"
+            )
+            missed = feed.events_seen.missed
+        if feed.events_seen.is_over and not was_over:
+            print_note(
+                "the appliance has ended; this command follows its successor when one starts"
+            )
     return OK
 
 

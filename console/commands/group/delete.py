@@ -11,8 +11,8 @@ from console.model import groups
 from console.model.failure import FAILED, OK
 from console.model.link import Link
 from console.model.seek import chosen
-from console.show.outcomes import told
-from console.show.output import Row, emit, say
+from console.show.outcomes import show_outcomes
+from console.show.output import Row, emit, print_note
 
 
 @click.command("delete")
@@ -49,7 +49,7 @@ def command(link: Link, names: tuple[str, ...], yes: bool, dry_run: bool, output
     count = sum(map(len, offsets.values()))
     what = f"{', '.join(wanted[:10])}: {count} committed offset(s)"
     confirm_names(f"This deletes {what}", wanted, yes=yes, things="groups")
-    return told(groups.delete(link, wanted), "deleted", output)
+    return show_outcomes(groups.delete(link, wanted), "deleted", output)
 
 
 @click.command("delete-offsets")
@@ -87,7 +87,7 @@ def offsets(
     ]
     if not plan or dry_run:
         if not plan:
-            say(f"{name} has no committed offsets there; nothing was deleted")
+            print_note(f"{name} has no committed offsets there; nothing was deleted")
         emit([row | {"status": "would be deleted"} for row in plan], output, name="topic")
         return OK
     confirm_names(f"This deletes {len(plan)} committed offset(s) of {name}", [name], yes=yes)

@@ -10,7 +10,7 @@ from console.model.failure import OK
 from console.model.groups import described
 from console.model.link import Link
 from console.model.members import named, remove
-from console.show.outcomes import told
+from console.show.outcomes import show_outcomes
 from console.show.output import Row, emit
 
 
@@ -52,4 +52,4 @@ def command(
     called = ", ".join(f"{one.instance_id or one.client_id} at {one.host.lstrip('/')}"
                        for one in found[:5])  # fmt: skip
     confirm(f"This removes {len(found)} member(s) from {name}: {called}", yes=yes)
-    return told(remove(link, group, found), "removed", output)
+    return show_outcomes(remove(link, group, found), "removed", output)

@@ -13,13 +13,13 @@ from console.model.failure import OK, Failure, usage
 from console.model.link import Link
 from console.model.seek import (
     Move,
-    move,
+    commit_moves,
     plan,
     read_file,
     read_to,
     refuse_readers,
 )
-from console.show.output import Row, emit, rows_of, say, table
+from console.show.output import Row, emit, print_note, rows_of, table
 
 
 @click.command("seek")
@@ -77,7 +77,7 @@ def command(
 
     moves = planned()
     if not moves:
-        say(f"{name} has no committed offsets there; -t TOPIC names a topic to begin with")
+        print_note(f"{name} has no committed offsets there; -t TOPIC names a topic to begin with")
         emit([], output)
     elif dry_run:
         _show(rows_of(moves), "would be moved", output)
@@ -103,11 +103,11 @@ def _moved(
         if not yes:
             _ask(name, rows_of(moves), output)
         try:
-            move(link, name, moves)
+            commit_moves(link, name, moves)
         except Failure as failure:
             if failure.name != STALE:
                 raise
-            say(failure.message)
+            print_note(failure.message)
             moves = planned()
         else:
             return moves

@@ -11,7 +11,7 @@ command = LazyGroup(
         "add": ("add", "Add job files and start their jobs."),
         "list": ("list", "List jobs."),
         "status": ("status", "Show the state of jobs: rates, lag, watermark, failures."),
-        "start": ("wish:start", "Start jobs."),
+        "start": ("wish:start_jobs", "Start jobs."),
         "stop": ("wish:stop", "Stop jobs after their current batch."),
         "restart": ("wish:restart", "Stop jobs and start them."),
         "logs": ("logs", "Show the log of a job."),

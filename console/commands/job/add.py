@@ -7,8 +7,8 @@ from console.flags.confirm import dry_run_option
 from console.flags.jobs import in_folder, timeout_option, wait_option
 from console.flags.output import formatted
 from console.model.failure import FAILED, OK
-from console.model.jobs import has_runner, settle
-from console.show.output import Row, emit, rows_of, say, telling
+from console.model.jobs import await_states, has_runner
+from console.show.output import Row, emit, print_note, rows_of, telling
 from spark_local.folder import RUNNING, STOPPED, Folder
 from spark_local.job import Job
 
@@ -47,8 +47,8 @@ def command(
     places = [folder.add(job, state=wished) for job in jobs]
     pairs = [(place, place.read_wish()) for place in places]
     if not has_runner(folder):
-        say(NO_RUNNER)
-    rows = rows_of(settle(folder, pairs, timeout, wait=not no_wait))
+        print_note(NO_RUNNER)
+    rows = rows_of(await_states(folder, pairs, timeout, wait=not no_wait))
     emit(rows, output, narrow=telling(rows), name="job")
     return FAILED if any(row["state"] == "failed" for row in rows) else OK
 

@@ -8,7 +8,7 @@ from console.flags.jobs import in_folder, timeout_option
 from console.flags.output import formatted
 from console.model import jobs
 from console.model.failure import OK
-from console.show.output import Row, emit, say
+from console.show.output import Row, emit, print_note
 from spark_local.folder import RUNNING, Folder
 
 
@@ -33,14 +33,14 @@ def reset(folder: Folder, name: str, yes: bool, dry_run: bool, timeout: float, o
         for kind, size in place.remembers().items()
     ]
     if dry_run or not rows:
-        say(f"Job {name} {'would forget' if rows else 'has nothing to forget'}.")
+        print_note(f"Job {name} {'would forget' if rows else 'has nothing to forget'}.")
         emit(rows, output)
         return OK
     for row in rows:
-        say(f"  {row['forgets']}: {row['bytes']:,} bytes")
+        print_note(f"  {row['forgets']}: {row['bytes']:,} bytes")
     confirm_names(f"Job {name} loses this", [name], yes=yes)
     if place.read_wish().state == RUNNING and not jobs.has_runner(folder):
-        say(NO_RUNNER)
+        print_note(NO_RUNNER)
     jobs.reset(folder, place, timeout)
     emit(rows, output)
     return OK

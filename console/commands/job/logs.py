@@ -10,7 +10,7 @@ from console.model.failure import OK
 from console.model.jobs import broke
 from console.model.tail import Tail
 from console.show.figures import age
-from console.show.output import plain, say
+from console.show.output import plain, print_note
 from spark_local.folder import Folder, JobFolder
 
 
@@ -36,7 +36,7 @@ def command(folder: Folder, name: str, lines: int, follow: bool, runner: bool, e
         return _error(place)
     file = folder.runner / "spark.log" if runner else place.log_file
     if not file.exists():
-        say(f"Nothing was written to {file} yet.")
+        print_note(f"Nothing was written to {file} yet.")
         if not follow:
             return OK
     tail = Tail(file, lines)
@@ -51,15 +51,15 @@ def command(folder: Folder, name: str, lines: int, follow: bool, runner: bool, e
 def _error(place: JobFolder) -> int:
     found = broke(place)
     if found is None:
-        say(f"Job {place.name} has not failed.")
+        print_note(f"Job {place.name} has not failed.")
         return OK
     print(plain(found.cause))
-    say(f"That was {age(time.time() - found.at_ms / 1000)} ago. {found.remedy or ''}")
+    print_note(f"That was {age(time.time() - found.at_ms / 1000)} ago. {found.remedy or ''}")
     for line in found.trace.splitlines():
         print(plain(line))
     return OK
 
 
 def _print(tail: Tail) -> None:
-    for line in tail.look():
+    for line in tail.read_lines():
         print(plain(line.text))

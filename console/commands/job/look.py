@@ -14,7 +14,7 @@ from console.flags.output import formatted
 from console.model.failure import OK
 from console.model.jobs import job_of, reached, settings_of
 from console.model.link import Link
-from console.show.output import Row, as_json, emit, say
+from console.show.output import Row, as_json, emit, print_note
 from spark_local.client_settings import ClientSettings
 from spark_local.folder import Folder
 from spark_local.job import Job
@@ -55,21 +55,23 @@ def preview(
         found = look.preview(spark, read, kafka, rows=rows, last=last)
     for one in read.inputs:
         if one.schema == "infer":
-            say(f'{one.name}: schema = "{found.schemas[one.name]}"')
+            print_note(f'{one.name}: schema = "{found.schemas[one.name]}"')
     shown: list[Row] = [{name: _cell(row[name]) for name in found.columns} for row in found.rows]
-    say(", ".join(f"{name} {kind.upper()}" for name, kind in found.kinds.items()))
+    print_note(", ".join(f"{name} {kind.upper()}" for name, kind in found.kinds.items()))
     for topic, (part, whole) in found.parts.items():
-        say(
+        print_note(
             f"Of topic {topic} the last {part:,} of {whole:,} records: counts and sums are of "
             "these alone; --last RECORDS reads more."
         )
     for name, (bad, of, reasons) in found.unreadable.items():
-        say(f"{bad:,} of {of:,} records of {name} cannot be read, and go to {read.dead_letters}:")
+        print_note(
+            f"{bad:,} of {of:,} records of {name} cannot be read, and go to {read.dead_letters}:"
+        )
         for reason in reasons:
-            say(f"  {reason}")
+            print_note(f"  {reason}")
     emit(shown, output, name=found.columns[0])
     if not shown:
-        say("It derives no row from these records.")
+        print_note("It derives no row from these records.")
     return OK
 
 

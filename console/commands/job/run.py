@@ -16,7 +16,7 @@ from console.flags.private import private
 from console.model.failure import FAILED, OK, Failure
 from console.model.jobs import job_of, reached, settings_of
 from console.model.link import Link
-from console.show.output import Row, emit, say
+from console.show.output import Row, emit, print_note
 from spark_local.board import Board
 from spark_local.cause import JobError
 from spark_local.folder import RUNNING, Folder
@@ -97,5 +97,5 @@ def _until_end(thread: "JobThread", board: Board) -> None:
             thread.join(0.2)
         now = f"{board.state}{': ' + board.content['cause'] if board.content['cause'] else ''}"
         if now != said:
-            say(now)
+            print_note(now)
             said = now

@@ -10,7 +10,7 @@ from console.flags.private import private
 from console.model.failure import OK
 from console.model.jobs import check_usable, settings_in_runner, settings_of
 from console.model.link import Link
-from console.show.output import say
+from console.show.output import print_note
 from spark_local.folder import Folder
 
 
@@ -35,6 +35,6 @@ def command(folder: Folder, link: Link, master: str, memory: str) -> int:
     kafka = settings_of(link)
     check_usable(kafka)
     folder.path.mkdir(parents=True, exist_ok=True)  # a folder that cannot be is said at once
-    say(f"Jobs of {folder.path} run against {link.bootstrap}; Ctrl-C ends them in order.")
+    print_note(f"Jobs of {folder.path} run against {link.bootstrap}; Ctrl-C ends them in order.")
     Runner(folder, kafka, master, memory, partial(settings_in_runner, link)).run()
     return OK

@@ -6,7 +6,7 @@ import click
 
 from console.flags.output import formatted
 from console.model.failure import OK, Failure
-from console.show.output import emit, say
+from console.show.output import emit, print_note
 from spark_local.cause import JobError
 
 
@@ -27,7 +27,7 @@ def command(jars: tuple[str, ...], output: str) -> int:
 
     try:
         if not kept.found():
-            say("Fetching the jars of Spark's Kafka connector; this takes a minute.")
+            print_note("Fetching the jars of Spark's Kafka connector; this takes a minute.")
         kept.fetch()
         for jar in jars:
             kept.add(Path(jar))

@@ -11,7 +11,7 @@ from console.flags.watch import watched
 from console.model.failure import NEGATIVE, OK
 from console.model.jobs import statuses
 from console.model.link import Link
-from console.show.output import Row, emit, plain, rows_of, say
+from console.show.output import Row, emit, plain, print_note, rows_of
 from spark_local.board import now_ms
 from spark_local.folder import Folder
 
@@ -42,7 +42,7 @@ def command(folder: Folder, link: Link, names: tuple[str, ...], check: bool, out
     rows = rows_of(found)
     if not rows:
         where = folder.path if folder.path.is_dir() else link.bootstrap
-        say(f"There is no job in {where}; penstock job add FILE makes one.")
+        print_note(f"There is no job in {where}; penstock job add FILE makes one.")
     if len(names) == 1 and output == "table":
         _one(rows[0])
     else:
@@ -50,7 +50,7 @@ def command(folder: Folder, link: Link, names: tuple[str, ...], check: bool, out
         emit(rows, output, narrow=useful, name="job")
     for row in rows if output == "table" and len(names) != 1 else ():
         if row["note"] or row["remedy"]:
-            say(f"{row['job']}: {row['note'] or row['remedy']}")
+            print_note(f"{row['job']}: {row['note'] or row['remedy']}")
     return NEGATIVE if check and any(one.sick for one in found) else OK
 
 

@@ -8,8 +8,8 @@ from console.flags.jobs import all_option, in_folder, named, timeout_option, wai
 from console.flags.output import formatted
 from console.model import jobs
 from console.model.failure import FAILED, OK
-from console.model.jobs import ENDED, SETTLED, has_runner, settle
-from console.show.output import emit, rows_of, say, telling
+from console.model.jobs import ENDED, SETTLED, await_states, has_runner
+from console.show.output import emit, print_note, rows_of, telling
 from spark_local.folder import Folder, JobFolder, Wish
 
 NO_RUNNER = "No runner works here: penstock job serve starts one, and with it these jobs."
@@ -40,9 +40,9 @@ def _wishing(
         ) -> int:
             pairs = [(place, wish(place)) for place in named(folder, names, everyone)]
             if not has_runner(folder):
-                say(NO_RUNNER)
+                print_note(NO_RUNNER)
             until = ENDED if to_end else SETTLED
-            rows = rows_of(settle(folder, pairs, timeout, until=until, wait=not no_wait))
+            rows = rows_of(await_states(folder, pairs, timeout, until=until, wait=not no_wait))
             emit(rows, output, narrow=telling(rows), name="job")
             failed = any(row["state"] == "failed" for row in rows)
             return FAILED if failed and not to_end else OK
@@ -54,7 +54,7 @@ def _wishing(
 
 
 @_wishing("start")
-def start(place: JobFolder) -> Wish:
+def start_jobs(place: JobFolder) -> Wish:
     """Start jobs. A running job is left alone; a failed or ended job continues after its last
     batch.
 
@@ -62,7 +62,7 @@ def start(place: JobFolder) -> Wish:
     penstock job start delays
     penstock job start --all
     """
-    return jobs.start(place)
+    return jobs.start_job(place)
 
 
 @_wishing("stop", to_end=True)

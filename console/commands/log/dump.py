@@ -11,7 +11,7 @@ import click
 from console.flags.output import formatted
 from console.model.failure import NEGATIVE, OK, Failure
 from console.model.log_files import dump_file, files_of, missing_before
-from console.show.output import Row, emit, plain, say, table
+from console.show.output import Row, emit, plain, print_note, table
 
 PARTS: Final = ("batches", "entries", "producers")
 _LESS_TOLD: Final = (
@@ -61,7 +61,7 @@ def command(files: tuple[str, ...], records: bool, output: str) -> int:
         rows = [{"file": one["file"]} | row for one in found for row in _rows(one)]
         emit(rows, output)
     for text in remarks:
-        say(text)
+        print_note(text)
     return NEGATIVE if damaged else OK
 
 
@@ -75,7 +75,7 @@ def _dumped(files: tuple[str, ...], records: bool) -> Iterator[Row]:
         file = problem.filename or file
         raise Failure(f"{file} cannot be read: {problem.strerror}", name="NO_FILE") from None
     if not file:
-        say(f"{', '.join(files)}: there is no file of an appliance in it")
+        print_note(f"{', '.join(files)}: there is no file of an appliance in it")
 
 
 def _rows(found: Row) -> list[Row]:

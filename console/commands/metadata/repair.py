@@ -19,7 +19,7 @@ from appliance.supervisor.layout import CannotStart
 from console.flags.confirm import confirm, dry_run_option, yes_option
 from console.flags.output import formatted
 from console.model.failure import NEGATIVE, OK, Failure, usage
-from console.show.output import Row, emit, say
+from console.show.output import Row, emit, print_note
 
 _SHOWN: Final = 5
 
@@ -89,7 +89,7 @@ def _set_aside(disk: OsDisk, data_dir: str, output: str, *, dry_run: bool, yes: 
     """Sets the whole log aside: the other voters have the rest of what is committed, and cutting it
     off here could undo it there.
     """
-    say(
+    print_note(
         "damaged, and the other voters have all of it: the log is set aside, and the next "
         "start fetches it from them. All of them must run until this node has caught up"
     )
@@ -117,10 +117,12 @@ def _row(made: Plan) -> Row:
 def _say_what_is_lost(made: Plan) -> None:
     for first, last in made.lost[:_SHOWN]:
         to = f"to {last}" if last >= 0 else "on"
-        say(f"damaged: the records from offset {first} {to} are in no snapshot: what they changed"
-            " is lost")  # fmt: skip
+        print_note(
+            f"damaged: the records from offset {first} {to} are in no snapshot: what they changed"
+            " is lost"
+        )
     if made.contradictions:
-        say(f"{made.contradictions} records depend on those and are left out")
+        print_note(f"{made.contradictions} records depend on those and are left out")
     for name, partitions in sorted(made.found.items()):
-        say(f"topic {name} ({partitions} partitions) is recovered from its folders: its "
+        print_note(f"topic {name} ({partitions} partitions) is recovered from its folders: its "
             "settings become the defaults")  # fmt: skip

@@ -10,7 +10,7 @@ from console.flags.output import formatted
 from console.model import profiles
 from console.model.failure import OK, usage
 from console.model.profiles import Profile
-from console.show.output import emit, say
+from console.show.output import emit, print_note
 
 _PORT: Final = re.compile(r":\d+\s*$")
 
@@ -65,8 +65,8 @@ def add(name: str, bootstrap: str, command_config: str | None, data: str | None,
     folder = str(Path(data).absolute()) if data else ""
     known.named[name] = Profile(bootstrap, config, folder)
     known.used = name if use else known.used
-    profiles.write(known)
-    say(f"{name} is {bootstrap}{', and in use' if known.used == name else ''}")
+    profiles.write_profiles(known)
+    print_note(f"{name} is {bootstrap}{', and in use' if known.used == name else ''}")
     return OK
 
 
@@ -84,9 +84,9 @@ def use(name: str | None, nobody: bool) -> int:
         raise usage("name a profile, or say --none: one of the two")
     known = profiles.read()
     if name:
-        known.get(name)
+        known.find_profile(name)
     known.used = name or ""
-    profiles.write(known)
+    profiles.write_profiles(known)
     return OK
 
 
@@ -99,8 +99,8 @@ def remove(name: str) -> int:
     penstock profile remove prod
     """
     known = profiles.read()
-    known.get(name)
+    known.find_profile(name)
     del known.named[name]
     known.used = "" if known.used == name else known.used
-    profiles.write(known)
+    profiles.write_profiles(known)
     return OK

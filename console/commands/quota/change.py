@@ -14,7 +14,7 @@ from console.model.failure import OK, usage
 from console.model.link import Link
 from console.model.quota_values import kind_of, read, shown
 from console.model.quotas import all_quotas, change, own_quotas
-from console.show.output import Row, emit, say
+from console.show.output import Row, emit, print_note
 from console.show.what_if import what_if
 
 _NONE: Final = "none"
@@ -74,7 +74,7 @@ def unset(
         raise usage("name the quotas, or say --all: one of the two")
     kinds = [kind_of(name) for name in names] or list(own_quotas(link, needed(entity)))
     if not kinds:
-        say(f"{entity_text(entity)} has no quotas")
+        print_note(f"{entity_text(entity)} has no quotas")
         emit([], output)
         return OK
     return _change(link, needed(entity), dict.fromkeys(kinds), dry_run=dry_run, output=output)
@@ -108,5 +108,5 @@ def _change(
     real = {one.kind: one.after for one in plan if one.before != one.after}
     if dry_run and real:
         for sentence in what_if(link, before, entity, real):
-            say(sentence)
+            print_note(sentence)
     return OK

@@ -11,7 +11,7 @@ from console.flags.private import private
 from console.model.failure import OK
 from console.model.secure.folder import DEFAULT_FOLDER, Client, SecureFolder
 from console.model.secure.server_settings import ADMIN, PORTS
-from console.show.output import say
+from console.show.output import print_note
 
 _DAY: Final = "%Y-%m-%d"
 
@@ -70,17 +70,17 @@ def init(hosts: tuple[str, ...], port: int, logins: bool, folder: str) -> int:
     """
     made = SecureFolder(Path(folder))
     admin = made.create(hosts, port, _now(), logins=logins)
-    say(f"made {made.path}: authority, certificate of the server, settings")
+    print_note(f"made {made.path}: authority, certificate of the server, settings")
     _say_client(ADMIN, admin, ends=not logins)
-    say(f"start:   penstock up --config {made.settings}")
-    say(f"try:     penstock topic list --command-config {admin.librdkafka}")
+    print_note(f"start:   penstock up --config {made.settings}")
+    print_note(f"try:     penstock topic list --command-config {admin.librdkafka}")
     if logins:
-        say(
+        print_note(
             "users:   penstock user add NAME --can write:TOPIC --command-config"
             f" {admin.librdkafka} > NAME.properties"
         )
     else:
-        say("clients: penstock secure client NAME")
+        print_note("clients: penstock secure client NAME")
     return OK
 
 
@@ -129,15 +129,15 @@ def server(hosts: tuple[str, ...], out: str | None, folder: str) -> int:
     """
     made = SecureFolder(Path(folder))
     written = made.renew_server(hosts, _now(), Path(out) if out else None)
-    say(f"wrote {written}: key and certificate for {', '.join(hosts)}")
+    print_note(f"wrote {written}: key and certificate for {', '.join(hosts)}")
     return OK
 
 
 def _say_client(name: str, made: Client, *, ends: bool = True) -> None:
     until = f", good until {made.ends.strftime(_DAY)}" if ends else ""
-    say(f"made {made.folder}: client {name}{until}")
-    say(f"         librdkafka, kcat, penstock: {made.librdkafka}")
-    say(f"         Java:                       {made.java}")
+    print_note(f"made {made.folder}: client {name}{until}")
+    print_note(f"         librdkafka, kcat, penstock: {made.librdkafka}")
+    print_note(f"         Java:                       {made.java}")
 
 
 def _now() -> datetime.datetime:

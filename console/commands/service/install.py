@@ -7,7 +7,7 @@ from console.flags.output import formatted
 from console.flags.service import for_user
 from console.model.failure import OK
 from console.model.service import backing_up, installing, place
-from console.show.output import emit, say
+from console.show.output import emit, print_note
 
 
 @click.command("install")
@@ -83,9 +83,9 @@ def command(
     emit([{"written": str(path)} for path in written], output, name="written")
     state = "enabled" if no_start else "enabled and started"
     flag = " --user" if for_user else ""
-    say(f"{state}; data in {found.data}; penstock service status{flag} says how it is")
+    print_note(f"{state}; data in {found.data}; penstock service status{flag} says how it is")
     if backups is not None:
-        say(f"a backup every night in {backups.where}, the newest {backups.keep} are kept")
+        print_note(f"a backup every night in {backups.where}, the newest {backups.keep} are kept")
     if for_user:
-        say("it ends when you log out, unless: loginctl enable-linger")
+        print_note("it ends when you log out, unless: loginctl enable-linger")
     return OK

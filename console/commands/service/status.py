@@ -7,7 +7,7 @@ from console.flags.service import for_user
 from console.model.failure import NEGATIVE, OK
 from console.model.service.place import APPLIANCE, BACKUP, BACKUPS, JOBS
 from console.model.service.systemd import Systemd
-from console.show.output import emit, say
+from console.show.output import emit, print_note
 
 _ASKED = (
     "LoadState", "ActiveState", "SubState", "Result", "UnitFileState", "MainPID", "NRestarts",
@@ -49,7 +49,7 @@ def command(for_user: bool, output: str) -> int:
     emit(rows, output, narrow=_NARROW, name="unit", empty=missing)
     for row in rows:
         if row["error"] and output in ("table", "wide"):
-            say(f"{row['unit']}.service said: {row['error']}")
+            print_note(f"{row['unit']}.service said: {row['error']}")
     return OK if found[APPLIANCE]["ActiveState"] == "active" else NEGATIVE
 
 

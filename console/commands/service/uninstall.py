@@ -7,7 +7,7 @@ from console.flags.output import formatted
 from console.flags.service import for_user
 from console.model.failure import OK
 from console.model.service import installing, place
-from console.show.output import emit, say
+from console.show.output import emit, print_note
 
 
 @click.command("uninstall")
@@ -27,5 +27,5 @@ def command(for_user: bool, output: str) -> int:
         empty=f"there is no {found.unit}",
     )  # fmt: skip
     if removed:
-        say("data and settings are still there")
+        print_note("data and settings are still there")
     return OK

@@ -12,7 +12,7 @@ from console.model import reclaim
 from console.model.data_folder import DEFAULT_DATA
 from console.model.failure import OK
 from console.show.figures import in_bytes
-from console.show.output import emit, say
+from console.show.output import emit, print_note
 
 
 @click.command("reclaim")
@@ -35,7 +35,7 @@ def command(
     """
     paths = [os.path.abspath(folder) for folder in folders or (DEFAULT_DATA,)]
     disk = OsDisk()
-    found = reclaim.look(disk, paths, reclaim.now())
+    found = reclaim.find_space(disk, paths, reclaim.now())
     if names:
         chosen = [one for one in found if one.name in names]
         if not dry_run:
@@ -46,5 +46,5 @@ def command(
     emit([asdict(one) for one in found], output)
     for path in paths:
         space = disk.space(path)
-        say(f"{path}: {in_bytes(space.free)} of {in_bytes(space.total)} are free")
+        print_note(f"{path}: {in_bytes(space.free)} of {in_bytes(space.total)} are free")
     return OK

@@ -18,7 +18,7 @@ from console.model.data_folder import DEFAULT_DATA
 from console.model.failure import NEGATIVE, OK, Failure, usage
 from console.model.storage import Scrub
 from console.model.storage_repair import Planned
-from console.show.output import Row, emit, say
+from console.show.output import Row, emit, print_note
 from console.show.progress import Progress
 
 
@@ -71,10 +71,12 @@ def _repair(paths: list[str], topic: str, output: str, *, dry_run: bool, yes: bo
             " nodes have", "name the first log folder, too; or penstock metadata repair first",
         )  # fmt: skip
     progress = Progress(what.bytes)
-    made, left = giving_way(lambda: storage_repair.plan(disk, what, progress.tell))
+    made, left = giving_way(lambda: storage_repair.plan(disk, what, progress.add_bytes))
     progress.wipe()
     for one in left:
-        say(f"{one.path}: {one.problem}: this is not repaired here; see penstock storage verify")
+        print_note(
+            f"{one.path}: {one.problem}: this is not repaired here; see penstock storage verify"
+        )
     if not made or dry_run:
         emit([_row(one, "") for one in made], output, name="partition", empty="nothing to mend")
         return NEGATIVE if made or left else OK

@@ -12,7 +12,7 @@ from console.flags.output import formatted
 from console.model.data_folder import DEFAULT_DATA
 from console.model.failure import NEGATIVE, OK, Failure
 from console.model.storage import Finding, Reading, Scrub
-from console.show.output import emit, plain, say
+from console.show.output import emit, plain, print_note
 from console.show.progress import Progress
 
 _LINES: Final = ("table", "wide")
@@ -46,9 +46,9 @@ def command(folders: tuple[str, ...], topic: str, output: str) -> int:
     damaged = sum(not one.harmless for one in found)
     result = f"{damaged} damages" if damaged != 1 else "1 damage"
     size = f"{len(what.places)} partitions, {what.bytes / _MB:.1f} MB"
-    say(f"{size}: {result if damaged else 'sound'}")
+    print_note(f"{size}: {result if damaged else 'sound'}")
     if what.running:
-        say("the appliance runs: what was appended since the beginning was not looked at")
+        print_note("the appliance runs: what was appended since the beginning was not looked at")
     return NEGATIVE if damaged else OK
 
 
@@ -63,7 +63,7 @@ def _read(what: Scrub, output: str) -> list[Finding]:
                 progress.wipe()
                 if output in _LINES:
                     print(_line(step.finding), flush=True)
-            progress.tell(step.bytes)
+            progress.add_bytes(step.bytes)
     except StorageFailed as why:
         raise Failure(str(why), name="STORAGE_FAILED") from None
     finally:

@@ -33,7 +33,7 @@ def command() -> None:
 @click.option("--changed", is_flag=True, help="Only settings of this topic itself.")
 @formatted
 @connected
-def get(link: Link, name: str, keys: tuple[str, ...], changed: bool, output: str) -> int:
+def get_settings(link: Link, name: str, keys: tuple[str, ...], changed: bool, output: str) -> int:
     """Show settings and where each value comes from.
 
     \b

@@ -9,7 +9,7 @@ from console.flags.output import formatted
 from console.model import topics
 from console.model.link import Link
 from console.model.setting_values import in_units
-from console.show.outcomes import told
+from console.show.outcomes import show_outcomes
 
 PARTITIONS = click.IntRange(1, topics.PARTITIONS_MOST)
 
@@ -64,4 +64,4 @@ def command(
     ]:
         counts |= dict.fromkeys(planned, partitions or topics.default_partitions(link))
     more = {name: {"partitions": counts.get(name)} for name in outcomes}
-    return told(outcomes, status, output, more)
+    return show_outcomes(outcomes, status, output, more)

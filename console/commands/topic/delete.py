@@ -13,8 +13,8 @@ from console.model import topics
 from console.model.failure import OK, usage
 from console.model.link import Link
 from console.model.offsets import Lost
-from console.show.outcomes import told
-from console.show.output import Row, emit, say
+from console.show.outcomes import show_outcomes
+from console.show.output import Row, emit, print_note
 
 _UNDELETE: Final = "For a while, penstock topic undelete brings it back."
 
@@ -59,7 +59,7 @@ def command(
         lost: Lost = {}  # a topic that nobody leads can be deleted all the same
         records = topics.records(link, found.values(), lost)
         for name, number in lost:
-            say(f"{name} partition {number} is not counted: nobody leads it")
+            print_note(f"{name} partition {number} is not counted: nobody leads it")
         if dry_run:
             plan: list[Row] = [
                 {"name": name, "partitions": len(one.partitions), "records": records[name]}
@@ -72,9 +72,9 @@ def command(
         confirm_names(what, list(found), yes=yes, then=_UNDELETE)
         outcomes |= topics.delete(link, list(found))
     if not outcomes:
-        say("no topic matches; nothing was deleted")
+        print_note("no topic matches; nothing was deleted")
         return OK
-    return told(outcomes, "deleted", output)
+    return show_outcomes(outcomes, "deleted", output)
 
 
 @click.command("undelete")
@@ -99,4 +99,4 @@ def undelete(
     penstock topic undelete orders --id 9oJ4B6sSQ1mYxJUSZq3ZJg --dry-run
     """
     outcomes = topics.undelete(link, names, topic_id, dry_run=dry_run)
-    return told(outcomes, "would come back" if dry_run else "back", output)
+    return show_outcomes(outcomes, "would come back" if dry_run else "back", output)

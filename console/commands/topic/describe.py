@@ -12,7 +12,7 @@ from console.model.failure import OK
 from console.model.link import Link
 from console.model.replicas import Place
 from console.show.output import Row, emit, plain, rows_of, table
-from console.show.replicas import told
+from console.show.replicas import describe_missing
 
 _WHEN_TOLD = ("problem", "elr", "missing")
 """Columns of a table only when they say something."""
@@ -81,7 +81,7 @@ def _add_missing(link: Link, topics_told: list[Row]) -> None:
         names = [topic["name"] for topic in topics_told]
         found = {one.place: one for one in partitions_of.partitions(link, names)}
         if missing := [one for one in found.values() if one.missing]:
-            known = nodes.look(link).all
+            known = nodes.read_nodes(link).all
             behind = replicas.behind(link, missing, known)
             sick = {(one.topic, one.partition): one for one in behind}
     for topic in topics_told:
@@ -89,7 +89,9 @@ def _add_missing(link: Link, topics_told: list[Row]) -> None:
             place = topic["name"], row["partition"]
             row["elr"] = list(found[place].elr) if place in found else None
             why = sick[place].missing if place in sick else ()
-            row["missing"] = [told(one, known.get(one.node)) for one in why] if found else None
+            row["missing"] = (
+                [describe_missing(one, known.get(one.node)) for one in why] if found else None
+            )
 
 
 def _settings(link: Link, name: str) -> list[Row]:

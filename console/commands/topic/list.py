@@ -10,7 +10,7 @@ from console.model import disk, topics
 from console.model.failure import OK, usage
 from console.model.link import Link
 from console.model.offsets import Lost
-from console.show.output import Row, emit, rows_of, say, telling
+from console.show.output import Row, emit, print_note, rows_of, telling
 
 
 @click.command("list")
@@ -66,7 +66,7 @@ def command(
             row | {"records": records[row["name"]], "bytes": sizes.get(row["name"])} for row in rows
         ]
         for name, number in lost:
-            say(
+            print_note(
                 f"{name} partition {number} is not counted; penstock topic describe {name} says why"
             )
     empty = "no topic is called so" if names or regex else "there is no topic yet"

@@ -11,7 +11,7 @@ from console.flags.output import long_formatted
 from console.model import topics
 from console.model.failure import OK
 from console.model.link import Link
-from console.show.output import Row, emit, rows_of, say
+from console.show.output import Row, emit, print_note, rows_of
 
 
 @click.command("trim")
@@ -54,7 +54,9 @@ def command(
         {name: value for name, value in row.items() if name != "end"} for row in rows_of(found)
     ]
     if dry_run or not deleted:
-        say(f"{deleted} records would be deleted" if dry_run else "there is nothing to delete")
+        print_note(
+            f"{deleted} records would be deleted" if dry_run else "there is nothing to delete"
+        )
         emit(plan, output, name="partition")
         return OK
     confirm_names(f"This deletes {deleted} records of {name}", [name], yes=yes)

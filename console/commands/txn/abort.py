@@ -12,7 +12,7 @@ from console.model.failure import OK, usage
 from console.model.groups import existing
 from console.model.link import Link
 from console.model.seek import chosen
-from console.show.output import Row, emit, say
+from console.show.output import Row, emit, print_note
 
 
 @click.command("abort")
@@ -61,7 +61,7 @@ def command(
     if dry_run:
         emit([row | {"status": "would be aborted"}], output)
         return OK
-    say(" ".join(change.says))
+    print_note(" ".join(change.says))
     told = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in row.items())
     confirm_names(f"This aborts {told}", list(proposal.names), yes=yes)
     emit([row | {"status": change.apply(link)}], output)

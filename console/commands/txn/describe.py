@@ -36,7 +36,7 @@ def command(link: Link, names: tuple[str, ...], output: str) -> int:
     wanted = list(dict.fromkeys(names))
     known = described(link, wanted)
     ids = [one.name for one in known if one.is_open]
-    looked = Watch(link, keeps=False).look(time.time(), only=ids) if ids else ()
+    looked = Watch(link, keeps=False).read_transactions(time.time(), only=ids) if ids else ()
     opened = {one.name: one for one in looked}
     rows: list[Row] = []
     for one in known:

@@ -40,7 +40,7 @@ def command(link: Link, topics: tuple[str, ...], output: str) -> int:
         for name in topics:
             if name not in there:
                 raise missing(name)
-    looked = Watch(link, keeps=False).look(time.time(), topics or None, only=())
+    looked = Watch(link, keeps=False).read_transactions(time.time(), topics or None, only=())
     rows: list[Row] = [
         {
             "topic": held.topic,

@@ -64,7 +64,7 @@ def command(
 def _measure(link: Link, rows: list[Row], found: list[Listed]) -> None:
     """Adds columns about open transactions."""
     ids = [one.name for one in found if one.is_open]
-    looked = Watch(link, keeps=False).look(time.time(), only=ids) if ids else ()
+    looked = Watch(link, keeps=False).read_transactions(time.time(), only=ids) if ids else ()
     opened: dict[str, Open] = {one.name: one for one in looked}
     for row in rows:
         one = opened.get(row["name"])

@@ -10,7 +10,7 @@ from console.flags.credentials import read_password
 from console.model import client_files, grants, users
 from console.model.failure import OK, Failure, usage
 from console.model.link import Link
-from console.show.output import say
+from console.show.output import print_note
 
 _DEFAULT: Final = ("SCRAM-SHA-512",)
 
@@ -124,13 +124,13 @@ def _put(
     listed = ", ".join(mechanisms)
     rights = f" and may {', '.join(map(str, wanted))}" if wanted else ""
     if dry_run:
-        say(f"user {name} would log in by {listed}{rights}")
+        print_note(f"user {name} would log in by {listed}{rights}")
         return OK
     grants.allow(link, name, wanted)
     users.set_password(link, name, secret, mechanisms)
-    say(f"user {name} logs in by {listed}{rights}")
+    print_note(f"user {name} logs in by {listed}{rights}")
     if at is None:
-        say(
+        print_note(
             "no listener asks for a login yet: listeners with SASL_SSL or SASL_PLAINTEXT in"
             " listener.security.protocol.map do"
         )

@@ -10,7 +10,7 @@ from console.flags.connection import connected
 from console.model import acls, users
 from console.model.failure import OK, Failure
 from console.model.link import Link
-from console.show.output import say
+from console.show.output import print_note
 
 
 @click.command("remove")
@@ -38,18 +38,18 @@ def command(link: Link, names: tuple[str, ...], keep_acls: bool, yes: bool, dry_
             )
     gone = [] if keep_acls else _rules_of(link, names)
     if dry_run:
-        say(f"would be removed: {', '.join(names)}")
+        print_note(f"would be removed: {', '.join(names)}")
     for one in gone if dry_run or not yes else ():
-        say(f"{'would be removed' if dry_run else 'is removed, too'}: {acls.sentence(one)}")
+        print_note(f"{'would be removed' if dry_run else 'is removed, too'}: {acls.sentence(one)}")
     if dry_run:
         return OK
     confirm_names("Remove users", list(names), yes=yes, things="users")
     for name in dict.fromkeys(names):
         users.remove(link, known[name])
-        say(f"user {name} is removed")
+        print_note(f"user {name} is removed")
     acls.remove(link, gone)
     for one in gone:
-        say(f"removed: {acls.sentence(one)}")
+        print_note(f"removed: {acls.sentence(one)}")
     return OK
 
 

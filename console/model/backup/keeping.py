@@ -80,7 +80,7 @@ def _mark(store: Store, digest: str, *, damaged: bool) -> None:
     mark = f"{DAMAGED}/{digest}"
     with suppress(Failure):
         if damaged:
-            store.put(mark, [b""])
+            store.write_object(mark, [b""])
         elif mark in store.names(DAMAGED):
             store.delete(mark)
 
@@ -90,7 +90,7 @@ def _problem(store: Store, digest: str, *, there: bool) -> str:
         return "missing"
     read = sha256()
     try:
-        for piece in store.get(place(digest)):
+        for piece in store.read_object(place(digest)):
             read.update(piece)
     except Failure as why:
         return why.message
@@ -111,7 +111,7 @@ def _whose(backups: list[Manifest], digest: str) -> tuple[str, ...]:
     )
 
 
-def forget(store: Store, keep: int) -> list[str]:
+def delete_backups(store: Store, keep: int) -> list[str]:
     """Forget all backups but the newest `keep` ones, and what no other one needs: their names. Cut
     off it leaves bytes that nobody needs, which the next one removes. Raises Failure."""
     assert keep >= 1

@@ -109,7 +109,7 @@ def write_manifest(store: Store, one: Manifest) -> None:
     """Raises Failure."""
     body = json.dumps({"format": FORMAT, **asdict(one)})
     line = f"{sha256(body.encode()).hexdigest()} {body}\n"
-    store.put(f"{BACKUPS}/{one.name}{_SUFFIX}", [line.encode()])
+    store.write_object(f"{BACKUPS}/{one.name}{_SUFFIX}", [line.encode()])
 
 
 def names(store: Store) -> list[str]:
@@ -120,7 +120,7 @@ def names(store: Store) -> list[str]:
 
 def read(store: Store, name: str) -> Manifest:
     """Raises Failure when it is damaged, or of a later version."""
-    data = b"".join(store.get(f"{BACKUPS}/{name}{_SUFFIX}"))
+    data = b"".join(store.read_object(f"{BACKUPS}/{name}{_SUFFIX}"))
     digest, _, body = data.rstrip(b"\n").partition(b" ")
     if digest.decode("ascii", "replace") != sha256(body).hexdigest():
         raise Failure(f"the manifest of backup {name} is damaged", name="BACKUP_DAMAGED")

@@ -115,7 +115,7 @@ def _steps(store: Store, backup: Manifest) -> Iterator[quiet.Step]:
 
 
 def _whole(store: Store, digest: str) -> bytes:
-    data = b"".join(store.get(place(digest)))
+    data = b"".join(store.read_object(place(digest)))
     if sha256(data).hexdigest() != digest:
         raise _changed(digest)
     return data
@@ -241,7 +241,7 @@ def _write(disk: Disk, store: Store, folder: str, part: Part) -> None:
     file = disk.create(files.stem(folder, part.base) + files.LOG)
     try:
         digest, at = sha256(), 0
-        for piece in store.get(place(part.digest)):
+        for piece in store.read_object(place(part.digest)):
             file.pwritev([piece], at)
             digest.update(piece)
             at += len(piece)

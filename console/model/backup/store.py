@@ -25,11 +25,11 @@ class Store(Protocol):
         """Every name that begins with this folder, and its bytes."""
         ...
 
-    def get(self, name: str) -> Iterator[bytes]:
+    def read_object(self, name: str) -> Iterator[bytes]:
         """The bytes, in pieces."""
         ...
 
-    def put(self, name: str, pieces: Iterable[bytes]) -> None:
+    def write_object(self, name: str, pieces: Iterable[bytes]) -> None:
         """Keep these bytes; what had the name is replaced."""
         ...
 
@@ -68,7 +68,7 @@ class FolderStore:
                     found[os.path.relpath(path, self._path)] = told.st_size
         return found
 
-    def get(self, name: str) -> Iterator[bytes]:
+    def read_object(self, name: str) -> Iterator[bytes]:
         """As in Store."""
         try:
             fd = os.open(self._place(name), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -78,7 +78,7 @@ class FolderStore:
         except OSError as why:
             raise self._refused(why) from None
 
-    def put(self, name: str, pieces: Iterable[bytes]) -> None:
+    def write_object(self, name: str, pieces: Iterable[bytes]) -> None:
         """As in Store."""
         path = os.path.join(self._path, name)
         try:
@@ -155,13 +155,13 @@ class BucketStore:
         pages = self._asked(lambda: list(self._obstore.list(self._store, prefix=prefix)))
         return {one["path"]: one["size"] for page in pages for one in page}
 
-    def get(self, name: str) -> Iterator[bytes]:
+    def read_object(self, name: str) -> Iterator[bytes]:
         """As in Store."""
         pieces = self._asked(lambda: iter(self._obstore.get(self._store, name).stream()))
         while (piece := self._asked(lambda: next(pieces, None))) is not None:
             yield bytes(piece)
 
-    def put(self, name: str, pieces: Iterable[bytes]) -> None:
+    def write_object(self, name: str, pieces: Iterable[bytes]) -> None:
         """As in Store."""
         self._asked(lambda: self._obstore.put(self._store, name, iter(pieces)))
 

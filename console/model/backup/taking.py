@@ -32,12 +32,14 @@ class Taken:
     sent: int
 
 
-def take(disk: Disk, running: Running, store: Store, told: Callable[[int, int], None]) -> Taken:
+def take_backup(
+    disk: Disk, running: Running, store: Store, told: Callable[[int, int], None]
+) -> Taken:
     """A backup of this instant, verified as far as it was read. told: bytes done, of how many.
     Raises Failure; then there is no backup, and those before are as they were."""
     try:
         found = running.instant()
-        return _Taking(disk, store, found, told).take()
+        return _Taking(disk, store, found, told).copy_folder()
     except StorageFailed as why:
         raise Failure(str(why), name="NOT_READABLE") from None
     finally:
@@ -56,7 +58,7 @@ class _Taking:
         self._total = sum(size for log in found.logs for _, size in log.segments)
         self._done = self._sent = 0
 
-    def take(self) -> Taken:
+    def copy_folder(self) -> Taken:
         found = self._found
         metadata = sha256(found.metadata).hexdigest()
         if metadata not in self._there:
@@ -115,7 +117,7 @@ class _Taking:
 
     def _put(self, digest: str, pieces: Iterable[bytes]) -> None:
         """Send bytes; what was damaged of them is whole then."""
-        self._store.put(place(digest), pieces)
+        self._store.write_object(place(digest), pieces)
         if digest in self._damaged:
             self._store.delete(f"{manifest.DAMAGED}/{digest}")
 

@@ -197,5 +197,5 @@ def events(data_dir: str) -> list[Row]:
             "event": one.event,
             "fields": dict(one.fields),
         }
-        for one in Feed(data_dir, _EVENTS).look()
+        for one in Feed(data_dir, _EVENTS).read_new()
     ]

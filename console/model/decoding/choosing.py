@@ -62,7 +62,7 @@ class Decoders:
         self.registry = registry
         self._schemas: dict[tuple[str, str], Schema | Unfit] = {}
 
-    def forget(self) -> None:
+    def forget_schemas(self) -> None:
         """Schema files are read again when they are needed: they may say something else now."""
         self._schemas = {}
 

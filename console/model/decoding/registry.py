@@ -52,7 +52,7 @@ class Registry:
             raise usage(f"{url!r} is no registry's address", "for example http://localhost:8081")
         host = parts.netloc.rpartition("@")[2]
         self.url = urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))
-        self._get = get or _Door(parts.username, parts.password).get
+        self._get = get or _Door(parts.username, parts.password).read_url
         self._now_s = now_s
         self._known: dict[int, Schema] = {}
         self._failed: dict[int, tuple[float, str]] = {}
@@ -141,7 +141,7 @@ class _Door:
             both = f"{unquote(user)}:{unquote(password or '')}".encode()
             self._headers["Authorization"] = f"Basic {base64.b64encode(both).decode()}"
 
-    def get(self, url: str) -> bytes:
+    def read_url(self, url: str) -> bytes:
         """Within the patience, however slowly it comes."""
         import urllib.request
 

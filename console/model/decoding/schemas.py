@@ -77,34 +77,34 @@ def avro(schema: Any, references: tuple[Any, ...] = ()) -> Schema:
     """An Avro schema as JSON's objects; references: those that it names, in an order in which each
     is complete. Raises Unfit."""
 
-    def make() -> Schema:
+    def make_schema() -> Schema:
         from console.model.decoding.avro_values import AvroSchema
 
         return AvroSchema(schema, references)
 
-    return _with_library(AVRO, make)
+    return _with_library(AVRO, make_schema)
 
 
 def protobuf_set(data: bytes, message: str) -> Schema:
     """A FileDescriptorSet. Raises Unfit."""
 
-    def make() -> Schema:
+    def make_schema() -> Schema:
         from console.model.decoding.protobuf_values import ProtobufSchema
 
         return ProtobufSchema.of_set(data, message)
 
-    return _with_library(PROTOBUF, make)
+    return _with_library(PROTOBUF, make_schema)
 
 
 def protobuf_files(files: dict[str, bytes], main: str) -> Schema:
     """FileDescriptorProtos by their names. Raises Unfit."""
 
-    def make() -> Schema:
+    def make_schema() -> Schema:
         from console.model.decoding.protobuf_values import ProtobufSchema
 
         return ProtobufSchema(files, main)
 
-    return _with_library(PROTOBUF, make)
+    return _with_library(PROTOBUF, make_schema)
 
 
 def _with_library(kind: str, make: Callable[[], _T]) -> _T:

@@ -21,7 +21,7 @@ from console.model.doctor.facts import (
     Unit,
 )
 from console.model.doctor.host import Host
-from console.model.doctor.running import Running, look
+from console.model.doctor.running import Running, find_running
 from console.model.failure import Failure
 from console.model.link import Link
 from console.model.local import data_folder
@@ -42,7 +42,7 @@ def of_folder(host: Host, data_dir: str) -> Facts:
     """Gathers the facts of this host and a data folder, with its appliance if one runs. Raises
     nothing: `remarks` has what cannot be seen.
     """
-    running, why = look(host, data_dir)
+    running, why = find_running(host, data_dir)
     if running is not None:
         return _of_running(host, running)
     if host.owner(data_dir) is None:
@@ -78,7 +78,7 @@ def of_link(host: Host, link: Link) -> Facts:
         else Folder(one.path, None, problem=one.problem)
         for one in log_folders(link, used=False)
     )
-    brokers = [one for one in nodes.look(link).brokers.values() if one.lives]
+    brokers = [one for one in nodes.read_nodes(link).brokers.values() if one.lives]
     return Facts(
         uid=host.uid(),
         host=None,

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from importlib import metadata
 from typing import Final
 
-from console.model.certificates import Secured, Shown, look
+from console.model.certificates import Secured, Shown, read_certificate
 from console.model.doctor.facts import Owner, Space
 from console.model.version import compiled
 from penstock.reach import unreachable
@@ -140,7 +140,7 @@ class Host:
 
     def shown(self, host: str, port: int) -> Shown:
         """The certificate that a TLS listener presents."""
-        return look(Secured("", host, port))
+        return read_certificate(Secured("", host, port))
 
     def run(self, command: Sequence[str]) -> str:
         """Apply a remedy: why it failed, "" when it did not."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from appliance.ring.security_table import LoginCount
-from console.model.certificates import AT_ONCE_S, Shown, told
+from console.model.certificates import AT_ONCE_S, Shown, describe_problem
 from console.model.doctor.facts import Advertised, Facts, Listening
 from console.model.doctor.finding import CRITICAL, WARNING, Finding
 
@@ -58,7 +58,7 @@ def _certificate(one: Advertised, shown: Shown) -> Iterator[Finding]:
             "a certificate", "no client gets beyond its handshake",
         )  # fmt: skip
         return
-    if wrong := told(found, one.looked_s):
+    if wrong := describe_problem(found, one.looked_s):
         ends = found.ends_s - one.looked_s < AT_ONCE_S or one.looked_s < found.begins_s
         yield _shows(
             one, CRITICAL if ends else WARNING, f"its certificate ({found.subject}) {wrong}",

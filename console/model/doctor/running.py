@@ -33,7 +33,7 @@ class Running:
     bounds: tuple[ReachedBound, ...] = ()
 
 
-def look(host: Host, data_dir: str) -> tuple[Running | None, str]:
+def find_running(host: Host, data_dir: str) -> tuple[Running | None, str]:
     """Reads the appliance that runs in the folder; None and the reason when none can be seen."""
     try:
         observer = Observer(data_dir)

@@ -71,7 +71,7 @@ class Export:
         """End it; what was written stays in the part."""
         self._cancel.set()
 
-    def start(self) -> None:
+    def start_export(self) -> None:
         """In a thread of its own."""
         threading.Thread(target=self.run, name=f"export {self.path.name}", daemon=True).start()
 

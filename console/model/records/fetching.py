@@ -85,7 +85,7 @@ def _round(
             if failure is None:
                 messages.append(message)
                 continue
-            tell(scan.look(messages))
+            tell(scan.match_messages(messages))
             messages = []
             key = message.topic(), message.partition()
             if failure.name == "_PARTITION_EOF":
@@ -94,7 +94,7 @@ def _round(
                 return  # it has just expired: the next round begins at what is there
             else:
                 raise failure
-        tell(scan.look(messages))
+        tell(scan.match_messages(messages))
         idle = [key for key in fetched if not scan.wants(key)]
         if idle:
             consumer.pause([fetched.pop(key) for key in idle])

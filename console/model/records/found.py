@@ -28,7 +28,7 @@ class Found:
     headers: int
 
     @property
-    def name(self) -> str:
+    def place_name(self) -> str:
         """`3:47`: what the seek box takes."""
         return f"{self.partition}:{self.offset}"
 

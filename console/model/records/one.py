@@ -98,7 +98,7 @@ def _batch(link: Link, topic: str, partition: int, offset: int) -> Batch | None:
     from appliance.base.errors import PeerError
     from appliance.wire.batch_header import HEADER_SIZE, read_header
     from appliance.wire.compression import NAMES
-    from console.model.plain_request import ask
+    from console.model.plain_request import ask_server
 
     if not link.is_asked:
         return None
@@ -108,7 +108,7 @@ def _batch(link: Link, topic: str, partition: int, offset: int) -> Batch | None:
         "topics": [{"topic": topic, "partitions": [wanted]}],
     }  # fmt: skip
     try:
-        (found,) = ask(link, *_FETCH, values).responses
+        (found,) = ask_server(link, *_FETCH, values).responses
         (part,) = found.partitions
         if part.error_code or part.records is None or len(part.records) < HEADER_SIZE:
             return None

@@ -60,14 +60,14 @@ class Running:
         """True while it is fetching."""
         return self.state in (PLANNING, RUNNING)
 
-    def start(self) -> None:
+    def start_scan(self) -> None:
         """Begin, or go on from where it stopped; a full one may find as much again."""
         if self.is_running or self.state == DONE:
             return
         if self._thread is not None:
             self._thread.join()  # it has said its last word already
         if self._scan is not None and self._scan.is_full:
-            self._scan.go_on()
+            self._scan.raise_limit()
         self.state, self.failure = PLANNING, None
         self.heard_s = time.monotonic()
         self._over = threading.Event()
@@ -87,7 +87,7 @@ class Running:
         self._scan = None
         self._behind = before.positions if before is not None else {}
 
-    def take(self) -> list[Found]:
+    def take_found(self) -> list[Found]:
         """Returns the records found since the last call."""
         with self._lock:
             taken, self._buffer = list(self._buffer), deque()

@@ -105,7 +105,7 @@ class Scan(Generic[T]):
         """As much was found as may be until `go_on`."""
         return self._limit is not None and self._found >= self._limit
 
-    def go_on(self) -> None:
+    def raise_limit(self) -> None:
         """As much again may be found."""
         if self._step is not None:
             self._limit = self._found + self._step
@@ -126,7 +126,7 @@ class Scan(Generic[T]):
         one = self._parts[key]
         return not one.is_done and one.found != one.quota and not self.is_full
 
-    def look(self, messages: Iterable[Any]) -> list[T]:
+    def match_messages(self, messages: Iterable[Any]) -> list[T]:
         """Returns the matches among messages that have arrived."""
         found: list[T] = []
         keeps, everything = self._keep.keeps, not self._keep

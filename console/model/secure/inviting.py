@@ -20,7 +20,7 @@ from console.model.failure import Failure, unreadable, usage
 from console.model.invitations import only_invited
 from console.model.joining import controller_places, free_number
 from console.model.link import Link
-from console.model.nodes import look
+from console.model.nodes import read_nodes
 from console.model.secure import enrolment
 from console.model.secure.enrolment import Enrolled, Enrolling, Offer, Token
 from console.model.secure.folder import LOCAL, SecureFolder
@@ -77,14 +77,14 @@ class Inviting:
         """Waits until the new node runs; False if it does not in time. Raises Failure."""
         until = time.monotonic() + limit_s
         while time.monotonic() < until:
-            found = look(self._link).all.get(-1 if self.number is None else self.number)
+            found = read_nodes(self._link).all.get(-1 if self.number is None else self.number)
             if found is not None and found.lives:
                 return True
             time.sleep(_LOOK_AGAIN_S)
         return False
 
     def _offer(self, request: bytes) -> Offer:
-        found = look(self._link)
+        found = read_nodes(self._link)
         self.number = free_number(found)
         now = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
         names = [self._host, *LOCAL]

@@ -67,7 +67,7 @@ def installed(place: Place) -> Backups | None:
     return Backups(told[0][1].replace("%%", "%"), int(told[1][1]))
 
 
-def put(text: str, backups: Backups) -> str:
+def add_backups(text: str, backups: Backups) -> str:
     """The text of the unit, which was fitted to its place, for these backups. Raises Failure for a
     path that a unit cannot name."""
     where = word(backups.where)

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from console.model.failure import Failure, usage
 from console.model.service import place as places
-from console.model.service.backing_up import Backups, make_folder, put
+from console.model.service.backing_up import Backups, add_backups, make_folder
 from console.model.service.fitting import MARK, fitted
 from console.model.service.listening import socket_unit
 from console.model.service.place import (
@@ -56,7 +56,7 @@ def files(
         text = socket_unit(places.shipped(SOCKET), place, settings)
         yield File(place.units / SOCKET, text)
     if backups is not None:
-        text = put(fitted(BACKUP, places.shipped(BACKUP), program, place), backups)
+        text = add_backups(fitted(BACKUP, places.shipped(BACKUP), program, place), backups)
         yield File(place.units / BACKUP, text)
         yield File(place.units / BACKUPS, f"{MARK} in a drop-in\n{places.shipped(BACKUPS)}")
 

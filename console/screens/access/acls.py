@@ -49,7 +49,7 @@ class AclsView(View):
     def paint(self) -> None:
         seen, rows = self.world.access.shown.value, self.query_one("#acls", Rows)
         if seen is None:
-            rows.show([], lambda key: (key,), empty=self.waiting())
+            rows.show_rows([], lambda key: (key,), empty=self.waiting())
             return
         every = seen.policy.rules if seen.policy is not None else ()
         found = {
@@ -59,11 +59,11 @@ class AclsView(View):
             and keeps(self.filter_text, sentence(one))
         }
         self._rules = found
-        rows.show(
+        rows.show_rows(
             list(found), lambda key: _cells(found[key]), lambda key, n: _by(found[key], n),
             empty=self._nothing(seen),
         )  # fmt: skip
-        self.query_one("#summary", Words).say(*self._summary(seen, len(found), len(every)))
+        self.query_one("#summary", Words).show_parts(*self._summary(seen, len(found), len(every)))
         self._about()
 
     def on_rows_moved(self, event: Rows.Moved) -> None:
@@ -120,7 +120,7 @@ class AclsView(View):
 
     def _about(self) -> None:
         rule = self._rules.get(self.query_one("#acls", Rows).key or "")
-        self.query_one("#about", Words).say(sentence(rule) if rule is not None else "")
+        self.query_one("#about", Words).show_parts(sentence(rule) if rule is not None else "")
 
 
 def _cells(rule: AclRule) -> tuple[Cell, ...]:

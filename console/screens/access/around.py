@@ -31,4 +31,4 @@ def titles(kind: str) -> tuple[Part, ...]:
 
 def ask_whether(view: View, begun: str = "") -> None:
     """Let a question be typed; Enter leads to its answer. begun: what stands there at first."""
-    view.app.query_one(Prompt).open(JUMP, f"{CAN} {begun}" if begun else f"{CAN} ")
+    view.app.query_one(Prompt).open_prompt(JUMP, f"{CAN} {begun}" if begun else f"{CAN} ")

@@ -72,7 +72,7 @@ class AuditView(View):
             and keeps(self.filter_text, f"{one['event']} {entry_text(one)}")
         }
         self._found = found
-        rows.show(
+        rows.show_rows(
             list(found), lambda key: _cells(found[key]), lambda key, n: _by(key, found[key], n),
             empty=self._nothing(seen),
         )  # fmt: skip
@@ -133,7 +133,7 @@ class AuditView(View):
             parts.append((f"  {self._level}", "dim"))
         if not self._follows:
             parts.append(("  stands still: t follows", "yellow"))
-        self.query_one("#summary", Words).say(*parts)
+        self.query_one("#summary", Words).show_parts(*parts)
 
     def _about(self) -> None:
         """Shows the fields of the entry under the cursor."""
@@ -142,14 +142,14 @@ class AuditView(View):
             self.query_one("#about", Words),
         )
         if one is None:
-            about.say("")
+            about.show_parts("")
             return
         parts: list[Part] = [(f"{one['time']} {one['event']}\n", "bold")]
         for key, value in one.items():
             if key not in ("time", "event", "changes"):
                 parts += [(f"{key} ", "dim"), f"{value}  "]
         parts += [f"\n{change_text(change)}" for change in _changes(one)[:3]]
-        about.say(*parts)
+        about.show_parts(*parts)
 
 
 def denied(entry: Entry) -> Question | None:

@@ -45,20 +45,20 @@ class CanView(View):
         seen = self.world.access.shown.value
         holders, rules = self.query_one("#holders", Rows), self.query_one("#rules", Rows)
         if seen is None:
-            holders.show([], lambda key: (key,), empty=self.waiting())
-            rules.show([], lambda key: (key,), empty="")
+            holders.show_rows([], lambda key: (key,), empty=self.waiting())
+            rules.show_rows([], lambda key: (key,), empty="")
             return
         self._verdict(seen)
         if seen.policy is None:
-            holders.show([], lambda key: (key,), empty=seen.problem or around.FREE)
-            rules.show([], lambda key: (key,), empty="")
+            holders.show_rows([], lambda key: (key,), empty=seen.problem or around.FREE)
+            rules.show_rows([], lambda key: (key,), empty="")
             return
         asked = self._asked
         found = {
             f"{one.principal}\0{one.host}": one
             for one in acls.who_can(seen.policy, asked.operation, asked.target)
         }
-        holders.show(
+        holders.show_rows(
             list(found), lambda key: _cells(found[key]), lambda key, n: found[key][n],
             empty="nobody may",
         )  # fmt: skip
@@ -67,7 +67,9 @@ class CanView(View):
             for one in seen.policy.rules
             if acls.about(one, asked.target)
         }
-        rules.show(list(about), lambda key: _rule(about[key], asked), empty="no ACL is about it")
+        rules.show_rows(
+            list(about), lambda key: _rule(about[key], asked), empty="no ACL is about it"
+        )
 
     def action_ask(self) -> None:
         """Ask something else; what is asked now stands there."""
@@ -85,7 +87,7 @@ class CanView(View):
                 seen.policy, asked.principal, asked.host, asked.operation, asked.target
             )
             allowed, why = verdict
-        words.say(
+        words.show_parts(
             (asked.principal, "bold"), f" {_what(asked)}: ",
             ("yes", "bold green") if allowed else ("no", "bold red"), f"\n{why}",
         )  # fmt: skip

@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from console.model.certificates import AT_ONCE_S, SOON_S, Shown, told
+from console.model.certificates import AT_ONCE_S, SOON_S, Shown, describe_problem
 from console.screens.access import around
 from console.screens.actions import ALL_CERTIFICATES, bindings
 from console.screens.places import keeps
@@ -47,14 +47,14 @@ class CertificatesView(View):
         seen, rows = self.world.certificates.shown.value, self.query_one("#certificates", Rows)
         words = self.query_one("#summary", Words)
         if seen is None:
-            words.say(*around.titles(self.place.kind))
-            rows.show([], lambda key: (key,), empty=self.waiting())
+            words.show_parts(*around.titles(self.place.kind))
+            rows.show_rows([], lambda key: (key,), empty=self.waiting())
             return
         now_s = time.time()
         found = {_address(one): one for one in seen if keeps(self.filter_text, _text(one))}
         self._found = found
-        words.say(*around.titles(self.place.kind), some(len(found), "TLS listener"))
-        rows.show(
+        words.show_parts(*around.titles(self.place.kind), some(len(found), "TLS listener"))
+        rows.show_rows(
             list(found), lambda key: _cells(found[key], now_s), lambda key, n: _by(found[key], n),
             empty="no certificate is so" if self.filter_text else "no listener speaks TLS",
         )  # fmt: skip
@@ -73,11 +73,11 @@ class CertificatesView(View):
         one = self._found.get(self.query_one("#certificates", Rows).key or "")
         about = self.query_one("#about", Words)
         if one is None or one.certificate is None:
-            about.say((one.problem, "bold red") if one is not None else "")
+            about.show_parts((one.problem, "bold red") if one is not None else "")
             return
         found = one.certificate
-        wrong = told(found, time.time())
-        about.say(
+        wrong = describe_problem(found, time.time())
+        about.show_parts(
             (found.subject, "bold"), (f"  {wrong}" if wrong else "", "bold red"),
             f"\nfor {', '.join(found.names) or 'no name'}"
             f"\nfrom {moment(int(found.begins_s * 1000))} to {moment(int(found.ends_s * 1000))}",

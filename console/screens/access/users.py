@@ -56,7 +56,7 @@ class UsersView(View):
     def paint(self) -> None:
         seen, rows = self.world.access.shown.value, self.query_one("#users", Rows)
         if seen is None:
-            rows.show([], lambda key: (key,), empty=self.waiting())
+            rows.show_rows([], lambda key: (key,), empty=self.waiting())
             return
         audit = self.world.audit.shown.value or _NOTHING
         found = {
@@ -65,13 +65,13 @@ class UsersView(View):
             if keeps(self.filter_text, f"{one.principal} {' '.join(one.mechanisms)}")
         }
         self._people, now_s = found, time.time()
-        rows.show(
+        rows.show_rows(
             list(found), lambda key: _cells(found[key], seen, now_s),
             lambda key, n: _by(found[key], n),
             empty="nobody is called so" if self.filter_text else
             "no user has credentials: n makes the first one",
         )  # fmt: skip
-        self.query_one("#summary", Words).say(*self._summary(seen))
+        self.query_one("#summary", Words).show_parts(*self._summary(seen))
         self._about()
 
     def on_rows_moved(self, event: Rows.Moved) -> None:
@@ -136,7 +136,7 @@ class UsersView(View):
         one, seen = self._chosen, self.world.access.shown.value
         about = self.query_one("#about", Words)
         if one is None or seen is None:
-            about.say("")
+            about.show_parts("")
             return
         lines = [f"may do everything: {one.everything}"] if one.everything else []
         rules = seen.policy.rules if seen.policy is not None else ()
@@ -146,7 +146,7 @@ class UsersView(View):
             lines[-1] += f", and {len(mine) - _RULES_SHOWN} more (Enter)"
         if not lines and seen.policy is not None and seen.policy.has_acls:
             lines = ["no ACL allows it anything"]
-        about.say((one.principal, "bold"), "\n" + "\n".join(lines) if lines else "")
+        about.show_parts((one.principal, "bold"), "\n" + "\n".join(lines) if lines else "")
 
 
 def _cells(one: Person, seen: AccessSeen, now_s: float) -> tuple[Cell, ...]:

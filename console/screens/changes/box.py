@@ -49,11 +49,11 @@ class Box(ModalScreen[bool]):
             yield _button(verb, GO, variant)
             yield Words(name="keys")
 
-    def say(self, words: str) -> None:
+    def show_words(self, words: str) -> None:
         """Shows progress or a failure; "" for neither."""
         status = self.query_one("#status", Words)
         status.set_class(bool(words), "there")
-        status.say(words)
+        status.show_parts(words)
 
     def button(self, which: str) -> Button:
         """CANCEL or GO."""

@@ -72,13 +72,13 @@ class PlanDialog(Box):
 
     def on_mount(self) -> None:
         """Ask what it would do, unless that is known."""
-        self.query_one("#heading", Words).say(self._proposal.title)
-        self.query_one("#keys", Words).say("Tab  Enter  Esc   y copies the line")
+        self.query_one("#heading", Words).show_parts(self._proposal.title)
+        self.query_one("#keys", Words).show_parts("Tab  Enter  Esc   y copies the line")
         self.query_one("#about").can_focus = False
         names = self._proposal.names
         if names:
             what = names[0] if len(names) == 1 else f"how many these are ({len(names)})"
-            self.query_one("#question", Words).say("Type ", (what, "bold"), " to go on:")
+            self.query_one("#question", Words).show_parts("Type ", (what, "bold"), " to go on:")
             self.set_focus(self.query_one("#typed"))
         else:
             self.set_focus(self.button(CANCEL))
@@ -86,7 +86,7 @@ class PlanDialog(Box):
         if self._given is not None:
             self.call_later(self._planned, self._given)
         else:
-            self.say("asking what it would do …")
+            self.show_words("asking what it would do …")
             self._door.plan(self._proposal, self._planned)
 
     def _move(self, state: str) -> None:
@@ -101,14 +101,16 @@ class PlanDialog(Box):
             self._move(OVER)
             self.query("#about, #command, #question, #typed, #go").set(display=False)
             self.button(CANCEL).focus()
-            self.say(told(answer))
+            self.show_words(describe_failure(answer))
             return
         self._change = answer
         about = _about(answer)
         self.query_one("#about").display = bool(about)
-        self.query_one("#facts", Words).say(*about)
+        self.query_one("#facts", Words).show_parts(*about)
         line = self._door.line(answer)
-        self.query_one("#command", Words).say(f"$ {line}" if line else "no line: it has a secret")
+        self.query_one("#command", Words).show_parts(
+            f"$ {line}" if line else "no line: it has a secret"
+        )
         self.button(GO).label = Content(plain(answer.verb))
         await self.query("#plan").remove()
         if answer.rows:
@@ -118,8 +120,8 @@ class PlanDialog(Box):
             await self.query_one(Vertical).mount(table, after="#about")
             pad = ("",) * (len(columns) - len(answer.columns))
             rows = {str(n): (*map(_cell, row), *pad) for n, row in enumerate(answer.rows)}
-            table.show(list(rows), rows.__getitem__)
-        self.say(self._stale)
+            table.show_rows(list(rows), rows.__getitem__)
+        self.show_words(self._stale)
         self._move(READY)
         if self._stale:
             self.set_focus(self.button(CANCEL))
@@ -147,17 +149,17 @@ class PlanDialog(Box):
         if self.state != READY or self._change is None:
             return
         if not self._is_named():
-            self.say("that is not what is to be typed: nothing was done")
+            self.show_words("that is not what is to be typed: nothing was done")
             return
         self._move(AT_WORK)
-        self.say("it is being done …")
+        self.show_words("it is being done …")
         self._door.carry_out(
             self._proposal, self._change, self._told, self._ended, unsure=self._is_unsure
         )
 
     def _told(self, words: str) -> None:
         if self.is_attached:
-            self.say(words)
+            self.show_words(words)
 
     def _ended(self, answer: str | Failure) -> None:
         if not self.is_attached:
@@ -174,21 +176,21 @@ class PlanDialog(Box):
         self._move(OVER if lost else READY)
         if self._is_unsure and not lost:
             self.button(GO).label = "Ask and go on"
-        self.say(told(answer))
+        self.show_words(describe_failure(answer))
 
     def _again(self, why: Failure) -> None:
         """Something happened between the plan and the yes to it: it is made and shown again, and
         Cancel is the default again."""
-        self._stale = told(why)
+        self._stale = describe_failure(why)
         self._move(ASKING)
-        self.say(self._stale)
+        self.show_words(self._stale)
         self._door.plan(self._proposal, self._planned)
 
     def action_leave(self) -> None:
         """Leave it; what is on its way is waited for no longer than for an answer."""
         if self.state == AT_WORK:
             self._door.stop_waiting()
-            self.say("it is on its way: waiting for its answer …")
+            self.show_words("it is on its way: waiting for its answer …")
         else:
             self.dismiss(False)
 
@@ -198,7 +200,7 @@ class PlanDialog(Box):
             self._door.copy(self._door.line(self._change))
 
 
-def told(failure: Failure) -> str:
+def describe_failure(failure: Failure) -> str:
     """A failure as a sentence, with its remedy."""
     return failure.message + (f"  → {failure.hint}" if failure.hint else "")
 

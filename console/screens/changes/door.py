@@ -17,7 +17,7 @@ from console.model.change import Change, Proposal, Tier, carry_out
 from console.model.failure import Failure
 from console.model.link import Link, asking
 from console.screens import lines
-from console.screens.changes.dialog import PlanDialog, told
+from console.screens.changes.dialog import PlanDialog, describe_failure
 from console.screens.changes.form import Form
 from console.screens.changes.form_screen import FormScreen
 from console.screens.journal import Journal
@@ -67,7 +67,7 @@ class Door:
         """A change is on its way, and nothing has been lost of it: nothing else is asked."""
         return self._is_in_flight
 
-    def open(self, wanted: Proposal | Form) -> None:
+    def open_proposal(self, wanted: Proposal | Form) -> None:
         """Somebody wants to change something: ask them what has to be asked, then do it."""
         if self.read_only:
             self._say(f"{wanted.title}: nothing can be changed with --read-only", failed=True)
@@ -84,7 +84,7 @@ class Door:
         """Take the last change back."""
         title, proposal = self._undo
         if proposal is not None:
-            self.open(proposal)
+            self.open_proposal(proposal)
         else:
             self._say(f"{title}: this cannot be taken back" if title else "nothing was changed yet")
 
@@ -98,7 +98,7 @@ class Door:
             self._say("nothing was copied: a secret would be in that line")
             return
         self._app.copy_to_clipboard(line)
-        self._journal.note("copied", time.time(), line=line)
+        self._journal.add_entry("copied", time.time(), line=line)
         self._say(f"copied: {line}")
 
     def plan(self, proposal: Proposal, then: Callable[[Any], object]) -> None:
@@ -162,7 +162,7 @@ class Door:
         def ended(answer: str | Failure) -> None:
             self._busy = ""
             if isinstance(answer, Failure):
-                self._say(f"{proposal.title}: {told(answer)}", failed=True)
+                self._say(f"{proposal.title}: {describe_failure(answer)}", failed=True)
 
         self.plan(proposal, planned)
 
@@ -170,7 +170,7 @@ class Door:
         self, proposal: Proposal, change: Change, answer: str | Failure, took_s: float
     ) -> None:
         failed = isinstance(answer, Failure)
-        self._journal.note(
+        self._journal.add_entry(
             proposal.title, time.time(), line=self.line(change), took_s=took_s,
             problem=answer.message if isinstance(answer, Failure) else "",
             outcome="" if isinstance(answer, Failure) else answer, is_change=True,

@@ -17,7 +17,7 @@ from textual.widgets import Checkbox, Input, TextArea
 from console.model.change import Change, Proposal, Tier
 from console.model.failure import Failure
 from console.screens.changes.box import GO, Box
-from console.screens.changes.dialog import PlanDialog, told
+from console.screens.changes.dialog import PlanDialog, describe_failure
 from console.screens.changes.form import FLAG, LINES, YES, Field, Form
 from console.screens.view import Words
 from console.show.output import plain
@@ -80,11 +80,11 @@ class FormScreen(Box):
 
     def on_mount(self) -> None:
         """The first field has the cursor."""
-        self.query_one("#heading", Words).say(self._form.title)
-        self.query_one("#keys", Words).say("Tab  Enter  Esc keeps it")
+        self.query_one("#heading", Words).show_parts(self._form.title)
+        self.query_one("#keys", Words).show_parts("Tab  Enter  Esc keeps it")
         self.query_one("#fields").can_focus = False
         for n, one in enumerate(self._form.fields):
-            self.query_one(f"#label-{n}", Words).say(one.title)
+            self.query_one(f"#label-{n}", Words).show_parts(one.title)
         self.set_focus(self._field(0))
         self._preview()
 
@@ -92,9 +92,9 @@ class FormScreen(Box):
         """On another screen there is other room."""
         self.call_after_refresh(self._fit)
 
-    def say(self, words: str) -> None:
+    def show_words(self, words: str) -> None:
         """Shows a message, which takes its room from the fields."""
-        super().say(words)
+        super().show_words(words)
         self.call_after_refresh(self._fit)
 
     def _fit(self) -> None:
@@ -121,7 +121,7 @@ class FormScreen(Box):
         """Explains the field under the cursor."""
         about = {f"field-{n}": one.about for n, one in enumerate(self._form.fields)}
         words = about.get(event.widget.id or "") or self._form.about
-        self.query_one("#about", Words).say(words)
+        self.query_one("#about", Words).show_parts(words)
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """It is kept, whatever comes."""
@@ -153,7 +153,7 @@ class FormScreen(Box):
         words = self._form.preview(self.values) if self._form.preview is not None else ""
         shown = self.query_one("#preview", Words)
         shown.set_class(bool(words), "there")
-        shown.say(words)
+        shown.show_parts(words)
         self.call_after_refresh(self._fit)
 
     def action_go(self) -> None:
@@ -166,10 +166,10 @@ class FormScreen(Box):
         try:
             proposal = self._form.propose(values)
         except Failure as failure:
-            self.say(told(failure))
+            self.show_words(describe_failure(failure))
             return
         self._work(proposal)
-        self.say("asking what it would do …")
+        self.show_words("asking what it would do …")
         self._door.plan(proposal, self._planned)
 
     def _mark(self, wrong: dict[str, str]) -> bool:
@@ -177,7 +177,7 @@ class FormScreen(Box):
         for n, one in reversed(list(enumerate(self._form.fields))):
             line = self.query_one(f"#wrong-{n}", Words)
             line.set_class(one.key in wrong, "there")
-            line.say(wrong.get(one.key, ""))
+            line.show_parts(wrong.get(one.key, ""))
             if one.key in wrong:
                 self._field(n).focus()
         return bool(wrong)
@@ -191,14 +191,14 @@ class FormScreen(Box):
             return
         if isinstance(answer, Failure):
             self._work(None)
-            self.say(told(answer))
+            self.show_words(describe_failure(answer))
         elif self._proposal.tier is Tier.UNDO:
-            self.say("it is being done …")
+            self.show_words("it is being done …")
             self._door.carry_out(
                 self._proposal, answer, self._told, self._ended, unsure=self._is_unsure
             )
         else:
-            self.say("")
+            self.show_words("")
             self.app.push_screen(PlanDialog(self._door, self._proposal, answer), self._left)
 
     def _left(self, is_done: bool | None) -> None:
@@ -208,7 +208,7 @@ class FormScreen(Box):
 
     def _told(self, words: str) -> None:
         if self.is_attached:
-            self.say(words)
+            self.show_words(words)
 
     def _ended(self, answer: str | Failure) -> None:
         if not self.is_attached:
@@ -216,7 +216,7 @@ class FormScreen(Box):
         self._work(None)
         if isinstance(answer, Failure):
             self._is_unsure = answer.name == "NOT_KNOWN"
-            self.say(told(answer))
+            self.show_words(describe_failure(answer))
         else:
             self._close()
 

@@ -84,8 +84,8 @@ class RecordsView(Sending):
         self._seen: object = None
         self._rests = False
         asked = self._asked
-        self.query_one("#from", Words).say("tail " if self._follows else "o From ")
-        self.query_one("#only", Words).say("  / Filter ")
+        self.query_one("#from", Words).show_parts("tail " if self._follows else "o From ")
+        self.query_one("#only", Words).show_parts("  / Filter ")
         self.query_one("#seek", SearchBox).value = "end" if self._follows else asked.seek
         self.query_one("#keep", SearchBox).value = asked.keep
         self._search()
@@ -138,7 +138,7 @@ class RecordsView(Sending):
         )
         self._rows, self._dropped = [], 0
         self._at_work = running
-        running.start()
+        running.start_scan()
         self.paint()
 
     def _stop(self) -> None:
@@ -152,7 +152,7 @@ class RecordsView(Sending):
             return
         if self._follows:
             self._rest(running)
-        found = running.take()
+        found = running.take_found()
         if found:
             self._rows += found
             if not self._follows:
@@ -178,18 +178,18 @@ class RecordsView(Sending):
             running.stop()
         elif self._rests and self.display and not running.is_running:
             self._rests = False
-            running.start()
+            running.start_scan()
 
     def paint(self) -> None:
         running = self._at_work
         if not self.is_ready or (running is None and self._wrong is None):
             return
-        self.query_one("#progress", Words).say(*self._told())
+        self.query_one("#progress", Words).show_parts(*self._told())
         rows = self.query_one("#records", Rows)
         follows = self._follows and rows.at_end
-        known = {one.name: one for one in self._rows}
+        known = {one.place_name: one for one in self._rows}
         decoders = self.world.decoders
-        rows.show(
+        rows.show_rows(
             list(known), lambda key: cells(known[key], decoders), lambda key, n: by(known[key], n),
             empty=self._empty(),
         )  # fmt: skip
@@ -265,13 +265,13 @@ class RecordsView(Sending):
             if self._at_work.is_running:
                 self._at_work.stop()
             else:
-                self._at_work.start()
+                self._at_work.start_scan()
         return True
 
     def action_more(self) -> None:
         """Go on from where the search has stopped."""
         if self._at_work is not None:
-            self._at_work.start()
+            self._at_work.start_scan()
         self.paint()
 
     def action_tail(self) -> None:
@@ -280,7 +280,7 @@ class RecordsView(Sending):
             self.post_message(self.Go(Place(TAIL, self.place.name)))
         elif self._at_work is not None and not self._at_work.is_running:
             self._at_work.go_to_the_end()
-            self._at_work.start()
+            self._at_work.start_scan()
 
     def action_browse(self) -> None:
         """Look at what is there already."""
@@ -315,7 +315,7 @@ class RecordsView(Sending):
     def _begin(self, export: Export | None) -> None:
         if export is not None:
             self._export = export
-            export.start()
+            export.start_export()
 
     def line(self) -> str:
         topic, asked = lines.quoted(self.place.name), self._asked

@@ -89,16 +89,16 @@ class ExportScreen(ModalScreen[Export | None]):
         path = self.query_one(Input).value
         found = f"what the filter finds in what was looked at: {self._at_work.progress.found:,}"
         whole = "every record of the whole range, found or not"
-        self.query_one("#what", Words).say(
+        self.query_one("#what", Words).show_parts(
             ("Export ", "bold"), f"{whole if self._all else found}\n",
             ("^r changes that. To the file, .jsonl, .csv or raw by its name:", "dim"),
         )  # fmt: skip
         over = " It is written over." if self._over else ""
-        self.query_one("#how", Words).say(
+        self.query_one("#how", Words).show_parts(
             (f"{form_of(path).about}.{over}\n", "dim"), f"$ {self._line(path)}\n",
             ("Enter begins, Esc does not.", "dim"),
         )  # fmt: skip
-        self.query_one("#wrong", Words).say(self._wrong)
+        self.query_one("#wrong", Words).show_parts(self._wrong)
 
     def _line(self, path: str) -> str:
         running = self._at_work

@@ -59,7 +59,7 @@ class RecordView(Sending):
     def read_anew(self) -> None:
         """Decoded, when that has come."""
         self._digits = False
-        self.world.main(self.place).want()
+        self.world.main(self.place).request_update()
 
     def action_why(self) -> None:
         """Why it looks so, and how else."""
@@ -87,7 +87,7 @@ class RecordView(Sending):
         leaf = self.world.main(self.place).shown.value
         rows = self.query_one("#record", Rows)
         if leaf is None:
-            rows.show([], lambda key: (key,), empty=self.waiting())
+            rows.show_rows([], lambda key: (key,), empty=self.waiting())
             return
         assert isinstance(leaf, Leaf)
         width = max(8, rows.size.width - 1)
@@ -96,11 +96,11 @@ class RecordView(Sending):
             return
         self._painted = painted
         form, other = ("as bytes", "decoded") if self._digits else ("decoded", "as bytes")
-        self.query_one("#summary", Words).say(
+        self.query_one("#summary", Words).show_parts(
             (self.place.name, "bold"), (f"  {form}   (v: {other}, w: wrap)", "dim")
         )
         told = _lines(leaf, self._digits, width, wraps=self._wraps)
-        rows.show(list(map(str, range(len(told)))), lambda key: (told[int(key)],))
+        rows.show_rows(list(map(str, range(len(told)))), lambda key: (told[int(key)],))
 
     def escape(self) -> bool:
         """To the list, or the tail, that led here."""

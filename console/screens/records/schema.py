@@ -21,7 +21,7 @@ from console.model.decoding.memory import Choice
 from console.model.decoding.schemas import Schema
 from console.model.failure import Failure
 from console.screens import lines
-from console.screens.changes.dialog import told
+from console.screens.changes.dialog import describe_failure
 from console.screens.sources import answered
 from console.screens.view import Words
 
@@ -101,7 +101,7 @@ class SchemaScreen(ModalScreen[tuple[str, Choice] | None]):
 
     def on_mount(self) -> None:
         """The file is typed at once."""
-        self.query_one("#which", Words).say(
+        self.query_one("#which", Words).show_parts(
             ("Message, where Protobuf's descriptors have several:", "dim")
         )
         self._fill()
@@ -110,11 +110,11 @@ class SchemaScreen(ModalScreen[tuple[str, Choice] | None]):
         known = self._known[self._part]
         self.query_one("#file", Input).value = known.schema
         self.query_one("#message", Input).value = known.message
-        self.query_one("#what", Words).say(
+        self.query_one("#what", Words).show_parts(
             (f"Schema of the {self._part}s of {self._topic}\n", "bold"),
             (f"^o: of its {_OTHER[self._part]}s. File:", "dim"),
         )
-        self.query_one("#how", Words).say(
+        self.query_one("#how", Words).show_parts(
             (f"{' '.join(schemas.AVRO_ENDINGS)}: Avro. {' '.join(schemas.SETS)}: descriptors of"
              " Protobuf, as protoc --include_imports --descriptor_set_out=FILE.desc writes them.\n"
              "→ goes on with the name. Enter reads all of the topic by it, now and later; without a"
@@ -132,7 +132,7 @@ class SchemaScreen(ModalScreen[tuple[str, Choice] | None]):
     def on_input_changed(self, event: Input.Changed) -> None:
         """Clears the message about a mistake."""
         event.stop()
-        self.query_one("#wrong", Words).say("")
+        self.query_one("#wrong", Words).show_parts("")
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Read the file, in a thread: it may be far, and its library is loaded."""
@@ -157,7 +157,7 @@ class SchemaScreen(ModalScreen[tuple[str, Choice] | None]):
         if not self.is_current:
             return  # nobody waited for it
         if isinstance(found, Failure):
-            self.query_one("#wrong", Words).say(f"✗ {told(found)}")
+            self.query_one("#wrong", Words).show_parts(f"✗ {describe_failure(found)}")
         else:
             self.dismiss((part, Choice(found.kind, path, message)))
 

@@ -11,7 +11,7 @@ from console.model.decoding.memory import Choice
 from console.model.failure import Failure
 from console.model.records.one import Whole, one
 from console.screens import record_forms
-from console.screens.changes.dialog import told
+from console.screens.changes.dialog import describe_failure
 from console.screens.records.schema import SchemaScreen
 from console.screens.sources import answered
 from console.screens.view import View
@@ -82,7 +82,7 @@ class Sending(View):
                 raise found
             self.propose(record_forms.resend(found.record, self.world.link.bootstrap))
         except Failure as failure:
-            self.notify(plain(told(failure)), severity="error", markup=False)
+            self.notify(plain(describe_failure(failure)), severity="error", markup=False)
 
     def _meant(self) -> tuple[int, int] | None:
         where = self.under_cursor()

@@ -54,12 +54,12 @@ class WhyScreen(ModalScreen[tuple[str, str] | None]):
 
     def on_mount(self) -> None:
         """The list is what was tried."""
-        self.query_one("#heading", Words).say(
+        self.query_one("#heading", Words).show_parts(
             (f"What decoders make of this record of {self._topic}\n", "bold"),
             ("Enter: read all of the topic so, now and later.  Esc", "dim"),
         )
         rows = self.query_one(Rows)
-        rows.show(list(self._rows), self._cells)
+        rows.show_rows(list(self._rows), self._cells)
         rows.focus()
         self._tell()
 
@@ -71,7 +71,7 @@ class WhyScreen(ModalScreen[tuple[str, str] | None]):
     def _tell(self) -> None:
         """The whole reason, which may be longer than a line."""
         found = self._rows.get(self.query_one(Rows).key or "")
-        self.query_one("#why", Words).say(found[1].why if found is not None else "")
+        self.query_one("#why", Words).show_parts(found[1].why if found is not None else "")
 
     def on_rows_moved(self, event: Rows.Moved) -> None:
         """Another one is under the cursor."""
@@ -85,4 +85,4 @@ class WhyScreen(ModalScreen[tuple[str, str] | None]):
         if one.decoder in CHOICES:
             self.dismiss((part, one.decoder))
         else:
-            self.query_one("#why", Words).say("this one is found by itself: choose auto")
+            self.query_one("#why", Words).show_parts("this one is found by itself: choose auto")

@@ -24,9 +24,9 @@ def command(link: Link, names: tuple[str, ...], dry_run: bool, output: str) -> i
     \b
     penstock topic replicas cancel orders
     """
-    found = moves.under_way(link, nodes.look(link).all, names)
+    found = moves.under_way(link, nodes.read_nodes(link).all, names)
     if found and not dry_run:
-        moves.begin(link, {one.place: None for one in found})
+        moves.alter_reassignments(link, {one.place: None for one in found})
     rows: list[Row] = [
         {
             "partition": f"{one.topic}:{one.partition}",

@@ -10,7 +10,7 @@ from console.model import replica_changes
 from console.model.failure import OK, Failure
 from console.model.link import Link
 from console.show.moving import follow
-from console.show.output import emit, say, table
+from console.show.output import emit, print_note, table
 from console.show.planned import facts_told, rows_planned
 
 wait_option = click.option("--wait", is_flag=True, help="Wait and show the progress.")
@@ -49,14 +49,14 @@ def command(
     except Failure as failure:
         if failure.name != replica_changes.NOTHING:
             raise
-        say(f"{topic}: {failure.hint}")
+        print_note(f"{topic}: {failure.hint}")
         emit([], output)
         return OK
     plan = rows_planned(change)
     for sentence in change.says:
-        say(sentence)
+        print_note(sentence)
     if dry_run:
-        say(facts_told(change))
+        print_note(facts_told(change))
         emit([row | {"status": "would be"} for row in plan], output, name="partition")
         return OK
     if not yes:
@@ -67,6 +67,6 @@ def command(
         follow(link, [topic])
         status = replica_changes.DONE
     elif status != replica_changes.DONE:
-        say(f"penstock topic replicas status {topic} shows how far it is")
+        print_note(f"penstock topic replicas status {topic} shows how far it is")
     emit([row | {"status": status} for row in plan], output, name="partition")
     return OK

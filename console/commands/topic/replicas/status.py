@@ -25,7 +25,7 @@ def command(link: Link, names: tuple[str, ...], output: str) -> int:
     penstock topic replicas status
     penstock topic replicas status orders -w
     """
-    found = moves.under_way(link, nodes.look(link).all, names or None)
+    found = moves.under_way(link, nodes.read_nodes(link).all, names or None)
     rows: list[Row] = rows_of(found)
     if output in ("table", "wide"):
         rows = [_shown(one) for one in found]
