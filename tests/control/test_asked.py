@@ -3,8 +3,7 @@
 import pytest
 
 from appliance.authorization.rights import AllowAll, Callers
-from appliance.base.errors import MalformedRequest
-from appliance.control.asked import read
+from appliance.control.asked import ForgedRequest, read
 from appliance.ring.messages import ENSURE_TOPIC, FORWARD, Message
 from tests.callers import caller
 
@@ -29,5 +28,5 @@ def test_a_wanted_topic_stands_behind_who_wants_it():
 
 @pytest.mark.parametrize("op", [FORWARD, ENSURE_TOPIC])
 def test_nobody_is_nobody(op):
-    with pytest.raises(MalformedRequest):
+    with pytest.raises(ForgedRequest):
         asked(op, b"")

@@ -33,7 +33,7 @@ Replicas.leads = leads
 Housekeeping._checkpoint_watermarks = Housekeeping._checkpoint_recovery_points = fail
 Housekeeping._begin_round = fail
 Whereabouts.tick = fail
-Exporter.look = fail
+Exporter.sample_all = fail
 """
 
 

@@ -102,7 +102,7 @@ def taken(tmp_path):
 def is_sound(taken):
     """The client of the other network process is served what it writes."""
     world = taken.world
-    end = world.memory.partitions.get(0, columns.LOG_END)
+    end = world.memory.partitions.read_column(0, columns.LOG_END)
     produce(world, world.sound, 1)
     return b"v" * 100_000 in bytes(fetch(world, world.sound, end).records)
 
@@ -257,13 +257,13 @@ def test_what_it_names_is_its_own_memory(taken):
     """The same place in the arena of the sound process holds a batch; in its own there is none."""
     arenas = taken.world.memory.arenas
     arenas[0][: len(BATCH)] = BATCH
-    end = taken.world.memory.partitions.get(0, columns.LOG_END)
+    end = taken.world.memory.partitions.read_column(0, columns.LOG_END)
     taken.say(IOPROC, messages.APPEND, e=len(BATCH), f=1, token=9)
     taken.turns()
     [(_, [answer])] = taken.links.poll()
     assert (answer.op, answer.token) == (messages.APPENDED, 9)
     assert answer.flags - 1 == errors.INVALID_RECORD
-    assert taken.world.memory.partitions.get(0, columns.LOG_END) == end
+    assert taken.world.memory.partitions.read_column(0, columns.LOG_END) == end
 
 
 def test_pieces_without_an_end_are_given_up(taken):
