@@ -5,7 +5,7 @@ served, and plaintext is none. PENSTOCK_TEST_BROKER=kafka runs it on Apache Kafk
 import socket
 import ssl
 import time
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing
 
 import pytest
 from confluent_kafka import KafkaException, Producer
@@ -270,9 +270,15 @@ def test_a_rule_that_is_gone_is_gone_on_all_nodes(nodes, pki):
             wake(nodes, one.partition)
             answer = one.parked.receive()
             assert NO_TOPIC in codes(answer) and "records': b'" not in str(answer)
-    with suppress(KafkaException):  # it may know already, as it looks for its coordinator
+    try:
         errors.append(delivered(producer).name())
-    assert "TRANSACTIONAL_ID_AUTHORIZATION_FAILED" in errors
+    except KafkaException as known:  # already, as it looked for its coordinator
+        errors.append(known.args[0].name())
+    try:
+        producer.commit_transaction(LIMIT_S)
+    except KafkaException as refused:
+        errors.append(refused.args[0].name())
+    assert "TRANSACTIONAL_ID_AUTHORIZATION_FAILED" in errors, errors
     print(f"all nodes know after {took_ms:.0f} ms")
 
 
