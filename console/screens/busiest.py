@@ -3,14 +3,13 @@ the jobs that are worst. They are made of what is known anyway, nobody is asked 
 """
 
 import heapq
-from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
 from console.model.job_watch import Jobs
 from console.model.jobs import Status
 from console.model.local import Facts
-from console.screens.jobs import NONE_YET, STATES, state_of
+from console.screens.jobs import NONE_YET, STATES, count_states, state_of
 from console.screens.rows import Cell, Column, Rows
 from console.show.figures import age, in_bytes, meter, short, some, spark
 
@@ -107,7 +106,7 @@ def show_jobs(table: Rows, seen: Jobs | None) -> None:
         )  # fmt: skip
 
     table.show_rows(names, cells, empty=NONE_YET if seen is not None else "")
-    counts = Counter(state_of(one) for one in jobs.values())
-    said = [some(len(jobs), "job"), *(f"{count} {state}" for state, count in counts.most_common())]
+    counts = count_states(jobs.values())
+    said = [some(len(jobs), "job"), *(f"{count} {state}" for state, count in counts)]
     if (told := ", ".join(said) if jobs else "") != (table.border_subtitle or ""):
         table.border_subtitle = told

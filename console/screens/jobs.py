@@ -2,7 +2,8 @@
 is wrong with it."""
 
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
@@ -136,11 +137,7 @@ def summarise_jobs(seen: Jobs, shown: int, typed: str = "") -> list[Part]:
     if typed:
         said = f"{shown} of {some(len(seen.jobs), 'job')}: /{typed}  (Esc shows all)"
     parts: list[Part] = [said]
-    counts: dict[str, int] = {}
-    for one in seen.jobs.values():
-        state = state_of(one)
-        counts[state] = counts.get(state, 0) + 1
-    for state, count in sorted(counts.items(), key=lambda each: -each[1]):
+    for state, count in count_states(seen.jobs.values()):
         parts += [", ", (f"{count} {state}", INKS[STATES.get(state, "dim")])]
     if not seen.folder and seen.jobs:
         parts.append(("; told by the topic of states, they are changed on their host", "dim"))
@@ -148,6 +145,11 @@ def summarise_jobs(seen: Jobs, shown: int, typed: str = "") -> list[Part]:
         command = f"penstock job serve --jobs {seen.folder}"
         parts += [("; no runner is running: ", "yellow"), f"{command} starts one"]
     return parts
+
+
+def count_states(jobs: Iterable[Status]) -> list[tuple[str, int]]:
+    """The states of jobs with the number of jobs in each, the most frequent first."""
+    return Counter(map(state_of, jobs)).most_common()
 
 
 def about_job(one: Status) -> list[Part]:
