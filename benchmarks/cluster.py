@@ -32,7 +32,7 @@ from pathlib import Path
 
 import confluent_kafka as ck
 
-from benchmarks import kafka, tables
+from benchmarks import kafka, machine, tables
 from benchmarks.compare.systems import LEVELS
 from benchmarks.many import LED, SERVED, WHOLE, Figures, Many, elections, start
 from benchmarks.nodes import LIMIT_S, Cluster
@@ -535,7 +535,7 @@ def main() -> None:
         for level in options.levels:
             with running(level, Path(folder), options.systems) as clusters:
                 found = measure(clusters, mode, options.rows)
-            print(f"\nload average {os.getloadavg()[0]:.1f}; medians (range)\n")
+            print(f"\n{machine.state()}; medians (range)\n")
             print(report(level, found, markdown=options.markdown), flush=True)
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import spark_local
-from benchmarks import procstat, tables
+from benchmarks import machine, procstat, tables
 from console.commands.demo.data import folder
 from console.commands.demo.load import create, load
 from console.model.link import Link
@@ -149,7 +149,7 @@ def main() -> None:
             finally:
                 session.end_session(spark)
     head = ("job", *DELIVERIES, "ratio", "goal")
-    print(f"\nload average {os.getloadavg()[0]:.1f}; medians (range)\n")
+    print(f"\n{machine.state()}; medians (range)\n")
     print(tables.render(head, rows, markdown=options.markdown))
 
 

@@ -22,7 +22,7 @@ from multiprocessing.sharedctypes import Synchronized
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
-from benchmarks import batches, fetch, kafka, raw, tables
+from benchmarks import batches, fetch, kafka, machine, raw, tables
 from benchmarks.compare.java_loads import drop_caches
 from benchmarks.compare.systems import System
 from benchmarks.fetch import Data, FetchRow, Reader
@@ -170,7 +170,7 @@ def main() -> None:
     for beside, figure in dict.fromkeys(key[:2] for key in found):
         values = [found[beside, figure, name] for name in SYSTEMS]
         rows.append([beside.title, figure, *map(tables.spread, values), tables.ratio(*values)])
-    print(f"load average {os.getloadavg()[0]:.1f}; medians (range)\n")
+    print(f"{machine.state()}; medians (range)\n")
     head = ["a small produce beside", "", *SYSTEMS, "ratio"]
     print(tables.render(head, rows, markdown=options.markdown, left=2))
 

@@ -14,7 +14,6 @@ ms, 256 MiB, no process replaced. --mode full: every shape from 1, 5 and 50 conn
 import argparse
 import fnmatch
 import multiprocessing
-import os
 import signal
 import socket
 import subprocess
@@ -32,7 +31,7 @@ from struct import unpack_from
 from appliance.ring.process_table import Peer as Place
 from appliance.ring.process_table import ProcessTable
 from appliance.wire.messages import request_type, request_versions
-from benchmarks import batches, kafka, largest, requests, tables
+from benchmarks import batches, kafka, largest, machine, requests, tables
 from benchmarks.peer import Peer, Wire, WrongAnswer
 from benchmarks.turns import _tables
 
@@ -385,7 +384,7 @@ def main() -> None:
             table = measure(appliance, options.apis, options.mode)
         finally:
             appliance.stop()
-    print(f"load average {os.getloadavg()[0]:.1f}\n")
+    print(f"{machine.state()}\n")
     print(tables.render(HEAD, [cells(cost) for cost in table], markdown=options.markdown))
 
 

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from struct import pack, unpack_from
 
-from benchmarks import kafka, requests, tables
+from benchmarks import kafka, machine, requests, tables
 from benchmarks.certificates import Authority, put
 from benchmarks.compare.systems import System
 from benchmarks.peer import Peer, Wire, WrongAnswer
@@ -254,7 +254,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder:
         found = run(options, Path(folder))
     rows = tables.rows_beside(found, OURS, KAFKA)
-    print(f"load average {os.getloadavg()[0]:.1f}; medians (range)\n")
+    print(f"{machine.state()}; medians (range)\n")
     print(tables.render(["", OURS, KAFKA, "ratio"], rows, markdown=options.markdown))
 
 

@@ -30,7 +30,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import kafka, requests, tables
+from benchmarks import kafka, machine, requests, tables
 from benchmarks.compare.systems import System
 from benchmarks.peer import Wire
 from benchmarks.startup import ROOT, byte_compile
@@ -241,7 +241,7 @@ def main() -> None:
         rows.append([way, what, *map(tables.spread, values)])
         if options.kafka:
             rows[-1].append(tables.ratio(*values))
-    print(f"load average {os.getloadavg()[0]:.1f}; seconds, medians (range)\n")
+    print(f"{machine.state()}; seconds, medians (range)\n")
     head = ["", "", *names, *(["ratio"] if options.kafka else [])]
     print(tables.render(head, rows, markdown=options.markdown, left=2))
 

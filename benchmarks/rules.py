@@ -8,14 +8,13 @@ acknowledge in the page cache (acks=1). Beside each rate stands the processor ti
 """
 
 import argparse
-import os
 import ssl
 import sys
 import tempfile
 from pathlib import Path
 from struct import pack, unpack_from
 
-from benchmarks import fetch, kafka, logins, produce, requests, tables
+from benchmarks import fetch, kafka, logins, machine, produce, requests, tables
 from benchmarks.certificates import Authority, put
 from benchmarks.fetch import Data, FetchRow
 from benchmarks.logins import KAFKA, OURS, USER, Found, Guarded, Login
@@ -151,7 +150,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder:
         found = run(options, Path(folder))
     rows = tables.rows_beside(found, OURS, KAFKA)
-    print(f"load average {os.getloadavg()[0]:.1f}; medians (range)\n")
+    print(f"{machine.state()}; medians (range)\n")
     print(tables.render(["", OURS, KAFKA, "ratio"], rows, markdown=options.markdown))
 
 

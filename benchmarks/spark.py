@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks import procstat, tables
+from benchmarks import machine, procstat, tables
 from benchmarks.kafka import Kafka, fetch
 from penstock.local import Appliance
 from spark_local.engine import jars, session
@@ -313,7 +313,7 @@ def main() -> None:
         finally:
             spark.stop()
     head = ("Spark's job", "penstock", "kafka", "ratio", "goal")
-    print(f"\nload average {os.getloadavg()[0]:.1f}; medians (range)\n")
+    print(f"\n{machine.state()}; medians (range)\n")
     print(tables.render(head, rows, markdown=options.markdown))
 
 

@@ -11,7 +11,6 @@ out closer to 1 than they are, so the CPU of the broker's processes for each req
 """
 
 import argparse
-import os
 import ssl
 import sys
 import tempfile
@@ -19,7 +18,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import batches, fetch, kafka, produce, raw, requests, tables
+from benchmarks import batches, fetch, kafka, machine, produce, raw, requests, tables
 from benchmarks.certificates import Authority, put
 from benchmarks.compare.systems import System
 from benchmarks.fetch import Data, FetchRow
@@ -205,7 +204,7 @@ def main() -> None:
         tls, other, plain = (found.get((figure, name), []) for name in (OURS, KAFKA, PLAIN))
         rows.append([figure, *map(tables.spread, (tls, other)), tables.ratio(tls, other),
                      tables.spread(plain), tables.ratio(tls, plain)])  # fmt: skip
-    print(f"TLS {options.version}, load average {os.getloadavg()[0]:.1f}; medians (range)\n")
+    print(f"TLS {options.version}, {machine.state()}; medians (range)\n")
     head = ["", "penstock TLS", "kafka TLS", "ratio", "penstock plain", "TLS to plain"]
     print(tables.render(head, rows, markdown=options.markdown))
 

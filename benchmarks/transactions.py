@@ -31,7 +31,7 @@ from pathlib import Path
 
 import confluent_kafka as ck
 
-from benchmarks import kafka, tables
+from benchmarks import kafka, machine, tables
 from benchmarks.compare.systems import LEVELS, System
 from benchmarks.startup import byte_compile
 
@@ -345,7 +345,7 @@ def main() -> None:
         for level in options.levels:
             with running(level, Path(folder), options.tree) as systems:
                 found = measure(systems, MODES[options.mode], options.rows)
-            print(f"\nload average {os.getloadavg()[0]:.1f}; medians (range)\n")
+            print(f"\n{machine.state()}; medians (range)\n")
             print(report(level, found, markdown=options.markdown), flush=True)
 
 

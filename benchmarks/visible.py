@@ -11,7 +11,6 @@ load is a process of its own and shares the processors with the appliance.
 
 import argparse
 import multiprocessing
-import os
 import sys
 import tempfile
 import time
@@ -19,7 +18,7 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 from struct import unpack_from
 
-from benchmarks import batches, produce, raw, requests, tables
+from benchmarks import batches, machine, produce, raw, requests, tables
 from benchmarks.compare.systems import System
 from benchmarks.peer import Peer, Wire, WrongAnswer
 from benchmarks.produce import Flow, ProduceRow
@@ -158,7 +157,7 @@ def main() -> None:
         finally:
             system.stop()
     rows = tables.rows_beside(found, *POLICIES)
-    print(f"load average {os.getloadavg()[0]:.1f}; medians (range)\n")
+    print(f"{machine.state()}; medians (range)\n")
     head = ["", *(f"flush.policy={policy}" for policy in POLICIES), "ratio"]
     print(tables.render(head, rows, markdown=options.markdown, left=1))
 

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import IO
 
-from benchmarks import kafka, tables
+from benchmarks import kafka, machine, tables
 from benchmarks.compare import charts, compiled, goals, report
 from benchmarks.compare.journal import Journal
 from benchmarks.compare.measure import Effort
@@ -147,6 +147,7 @@ def facts_of_now(how: str) -> dict[str, object]:
         "machine": f"{os.cpu_count()} CPUs, {memory:.0f} GiB, Linux {platform.release()}; "
                    "brokers and clients share it, loopback",
         "load average at the start": load(),
+        "a wake-up of an idle processor": f"{machine.measure_wake_up_us():.0f} µs",
         "settings": {f"{name} {level}": pairs for (name, level), pairs in SETTINGS.items()},
     }  # fmt: skip
 
