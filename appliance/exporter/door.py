@@ -36,8 +36,8 @@ class MetricsDoor:
     """Lets in callers as the settings say."""
 
     def __init__(self, config: BrokerConfig, log: Log, trail: Trail | None = None) -> None:
-        """trail: of refused passwords. Raises ConfigError for a certificate that it cannot
-        show."""
+        """trail: of refused passwords and certificates. Raises ConfigError for a certificate of its
+        own that it cannot show."""
         told = user_info(config)
         self._user = told.partition(":")[0]
         self._wanted = _digest(told.encode()) if told else b""
@@ -80,6 +80,18 @@ class MetricsDoor:
             principal = f"User:{name}" if name == self._user else ""
             self._trail.note_login((0, NAME), "BASIC", principal, address, "", why=_WRONG)
         return bool(given)
+
+    def tell_handshake(self, problem: OSError, address: str) -> None:
+        """A connection has ended before its first byte. Where TLS is why, a certificate that is
+        missing or not believed among the reasons, the audit is told."""
+        if self._context is None or self._trail is None:
+            return
+        from ssl import SSLEOFError, SSLError
+
+        from appliance.netproc.tls import why
+
+        if isinstance(problem, SSLError) and not isinstance(problem, SSLEOFError):
+            self._trail.note_login((0, NAME), "SSL", "", address, "", why=why(problem))
 
     def _renew(self, settings: TlsSettings) -> None:
         """Take what is in the files now, if it can be shown."""

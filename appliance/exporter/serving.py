@@ -152,8 +152,10 @@ class HttpServer:
                 over = self._send(caller) if caller.left else self._read(caller)
         except BlockingIOError:
             return
-        except OSError:
+        except OSError as problem:
             over = True
+            if not caller.told:
+                self._door.tell_handshake(problem, caller.address)
         if over:
             self._close(caller)
 

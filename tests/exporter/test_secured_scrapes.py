@@ -59,11 +59,11 @@ def client_of(pki, certificate=None):
 class Turning:
     """A server that turns in a thread, for clients that wait."""
 
-    def __init__(self, settings, log=None):
+    def __init__(self, settings, log=None, trail=None):
         from appliance.config.load import load
 
         told = {"penstock.metrics.listener": "localhost:0"} | settings
-        self.place = Place(MetricsDoor(load(None, told)[0], log or _Log()))
+        self.place = Place(MetricsDoor(load(None, told)[0], log or _Log(), trail))
         self.port = self.place.listener.getsockname()[1]
         self.is_over = False
         self.turned = threading.Event()
@@ -190,6 +190,26 @@ def test_with_mutual_tls_only_a_certificate_of_the_authority_is_let_in(pki):
                 server.get("/metrics", client_of(pki, certificate))
         assert server.place.asked == []
         assert server.get("/metrics", client_of(pki, "client")) == (200, "short\n")
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+@pytest.mark.parametrize(
+    ("certificate", "words"), [(None, "shows no certificate"), ("foreign", "is not taken")]
+)
+def test_a_certificate_that_is_not_let_in_is_in_the_audit(pki, certificate, words, version):
+    table = SecurityTable(memoryview(bytearray(1 << 20)), ioprocs=1, netprocs=1)
+    required = tls_of(pki, **{"listener.name.metrics.ssl.client.auth": "required"})
+    with Turning(required, trail=Trail(table.regions[EXPORTER])) as server:
+        context = client_of(pki, certificate)
+        context.minimum_version = context.maximum_version = version
+        with pytest.raises((ssl.SSLError, OSError, http.client.HTTPException)):
+            server.get("/metrics", context)
+        assert server.get("/metrics", client_of(pki, "client"))[0] == 200
+    assert table.logins() == [LoginCount("METRICS", "SSL", 0, 1, 0, 0)]
+    [(process, entry)] = Unread(table).take_all()
+    fields = dict(entry.fields)
+    assert (process, entry.event, fields["mechanism"]) == ("exporter", "login-failed", "SSL")
+    assert fields["address"] == "127.0.0.1" and words in fields["why"], fields
 
 
 def test_a_renewed_certificate_is_shown_within_ten_seconds(pki, tmp_path):
