@@ -22,6 +22,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from penstock.door import Door, NotUsable
 from penstock.reach import Trouble, barred, unreachable
+from penstock.tokens import completed
 
 DEFAULT_BOOTSTRAP: Final = "localhost:9092"
 _TIMEOUT_S: Final = 30.0
@@ -173,6 +174,7 @@ class Connection:
                 for key, value in (self._settings | settings).items()
             },
         }
+        merged = completed(merged)
         self._reach(str(merged["bootstrap.servers"]), Door(merged))
         return merged
 

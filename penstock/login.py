@@ -1,13 +1,15 @@
-"""A login over a connection of our own: SASL/PLAIN and SCRAM from the client's side (RFC 4616, RFC
-5802, RFC 7677), in SaslHandshake 1 and SaslAuthenticate 0 (API keys 17 and 36, KIP-43, KIP-152).
+"""A login over a connection of our own: SASL/PLAIN, SCRAM and OAUTHBEARER from the client's side
+(RFC 4616, RFC 5802, RFC 7677, RFC 7628), in SaslHandshake 1 and SaslAuthenticate 0 (API keys 17 and
+36, KIP-43, KIP-152).
 
-Passwords are in no message of an error.
+Passwords and tokens are in no message of an error.
 """
 
 import base64
 import binascii
 import hashlib
 import hmac
+import re
 import secrets
 import socket
 import struct
@@ -15,6 +17,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from penstock.frames import exchange
+from penstock.tokens import OAUTHBEARER, TokenSource, source_of
 
 SCRAMS: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 """Mechanism → hashlib's name of its digest."""
@@ -40,12 +43,16 @@ class LoginFailed(OSError):
 
 
 class Login:
-    """The credentials of a client. mechanism: one of MECHANISMS."""
+    """The credentials of a client. mechanism: one of MECHANISMS, or OAUTHBEARER with the source of
+    its tokens."""
 
-    def __init__(self, mechanism: str, user: str, password: str) -> None:
+    def __init__(
+        self, mechanism: str, user: str, password: str, tokens: TokenSource | None = None
+    ) -> None:
         self.mechanism = mechanism
         self.user = user
         self._password = password
+        self._tokens = tokens
 
     def __repr__(self) -> str:
         return f"Login({self.mechanism}, {self.user})"
@@ -55,7 +62,9 @@ class Login:
         it."""
         try:
             self._choose(peer)
-            if self.mechanism == PLAIN:
+            if self._tokens is not None:
+                _bear(peer, self._tokens.token())
+            elif self.mechanism == PLAIN:
                 _authenticate(peer, f"\0{self.user}\0{self._password}".encode())
             else:
                 self._scram(peer)
@@ -104,6 +113,9 @@ def login_of(properties: Mapping[str, Any]) -> Login | None:
     if not str(properties.get("security.protocol", "")).lower().startswith("sasl"):
         return None
     mechanism = str(properties.get("sasl.mechanism") or properties.get("sasl.mechanisms") or "")
+    if mechanism.upper() == OAUTHBEARER:
+        tokens = source_of(properties)
+        return None if tokens is None else Login(OAUTHBEARER, "", "", tokens)
     if mechanism not in MECHANISMS:
         return None
     user, password = properties.get("sasl.username"), properties.get("sasl.password")
@@ -119,6 +131,15 @@ def offered(peer: socket.socket) -> list[str]:
         return _texts(answer, 2) if code == _UNSUPPORTED_MECHANISM else []
     except struct.error as problem:
         raise ValueError(str(problem)) from None
+
+
+def _bear(peer: socket.socket, token: str) -> None:
+    """Raises LoginFailed with the status that the server tells."""
+    refused = _authenticate(peer, f"{_HEADER}\x01auth=Bearer {token}\x01\x01".encode())
+    if refused:
+        status = re.search(r'"status"\s*:\s*"([\w ]{1,40})"', refused.decode(errors="replace"))
+        why = status[1] if status else "the server says no more"
+        raise LoginFailed(f"the token is not accepted: {why}")
 
 
 def _authenticate(peer: socket.socket, message: bytes) -> bytes:

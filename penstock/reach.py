@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from penstock.door import PLAIN, Address, Door
 from penstock.frames import exchange
 from penstock.login import LoginFailed, offered
+from penstock.tokens import NoToken
 
 DEFAULT_PORT: Final = 9092
 _LIMIT_S: Final = 3.0
@@ -83,6 +84,8 @@ def unspoken(server: str, door: Door, problem: Exception) -> Trouble | None:
     """Explains a failed connection to HOST:PORT by a mismatch of TLS or by a login; None when it is
     something else."""
     where = server.strip()
+    if isinstance(problem, NoToken):
+        return Trouble(str(problem))
     if isinstance(problem, LoginFailed):
         return Trouble(f"{where}: {problem}", login=True)
     if not door.uses_tls:

@@ -26,6 +26,12 @@ _MODULES: Final = {
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
 }
+_BEARER: Final = "OAUTHBEARER"
+_BEARER_MODULE: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+_BEARER_HANDLER: Final = (
+    "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
+)
+_TOKENS_FROM: Final = "sasl.oauthbearer.token.endpoint.url"
 _IDENTIFICATION: Final = "ssl.endpoint.identification.algorithm"
 _MAY_BE_TOLD: Final = (_PROTOCOL, "sasl.mechanism")
 _FILE: Final = "kafka.properties"
@@ -107,15 +113,39 @@ def java_properties(said: Mapping[str, str]) -> dict[str, str]:
 
 def _login(said: Mapping[str, str]) -> dict[str, str]:
     mechanism = (said.get("sasl.mechanism") or said.get("sasl.mechanisms") or "GSSAPI").upper()
+    if mechanism == _BEARER:
+        return _bearer(said)
     module = _MODULES.get(mechanism)
     if module is None:
-        known = ", ".join(_MODULES)
+        known = ", ".join((*_MODULES, _BEARER))
         raise JobError(
             f"jobs do not log in with sasl.mechanism={mechanism}", f"write one of {known}"
         )
     user, password = said.get("sasl.username", ""), said.get("sasl.password", "")
     login = f"{module} required username={_quoted(user)} password={_quoted(password)};"
     return {"sasl.mechanism": mechanism, "sasl.jaas.config": login}
+
+
+def _bearer(said: Mapping[str, str]) -> dict[str, str]:
+    """A login by tokens of the client credentials grant, which Java's clients fetch themselves."""
+    if not said.get(_TOKENS_FROM):
+        raise JobError(
+            f"a login by {_BEARER} has no {_TOKENS_FROM}", "write it, and the client's id"
+        )
+    options = {
+        "clientId": said.get("sasl.oauthbearer.client.id", ""),
+        "clientSecret": said.get("sasl.oauthbearer.client.secret", ""),
+        "scope": said.get("sasl.oauthbearer.scope", ""),
+    }
+    if ca := said.get("https.ca.location"):  # of the provider, not of the broker
+        options |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": os.path.abspath(ca)}
+    words = " ".join(f"{key}={_quoted(value)}" for key, value in options.items() if value)
+    return {
+        "sasl.mechanism": _BEARER,
+        "sasl.jaas.config": f"{_BEARER_MODULE} required {words};",
+        "sasl.login.callback.handler.class": _BEARER_HANDLER,
+        _TOKENS_FROM: said[_TOKENS_FROM],
+    }
 
 
 def _trust(said: Mapping[str, str]) -> dict[str, str]:

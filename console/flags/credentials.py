@@ -35,7 +35,8 @@ def logged_in(
     properties: Mapping[str, str], user: str | None, password_file: str | None
 ) -> dict[str, str]:
     """The client's properties with the login that the flags ask for. Raises Failure."""
-    if user is None and "sasl.username" not in properties:
+    has_own = "sasl.username" in properties or "sasl.oauthbearer.method" in properties
+    if user is None and not has_own:
         user = os.environ.get(LOGIN) or None
     if user is None:
         if password_file is not None:

@@ -17,10 +17,15 @@ _INLINE: Final = {
     "ssl.keystore.key": "ssl.key.pem",
     "ssl.truststore.certificates": "ssl.ca.pem",
 }
+_TOKENS: Final = {
+    "sasl.oauthbearer.client.credentials.client.id": "sasl.oauthbearer.client.id",
+    "sasl.oauthbearer.client.credentials.client.secret": "sasl.oauthbearer.client.secret",
+}
 _LEFT_OUT: Final = (
     "ssl.enabled.protocols", "ssl.protocol", "ssl.provider", "ssl.keystore.type",
     "ssl.truststore.type", "ssl.truststore.password", "ssl.keymanager.algorithm",
     "ssl.trustmanager.algorithm", "ssl.secure.random.implementation",
+    "sasl.login.callback.handler.class", "sasl.oauthbearer.jwt.retriever.class",
 )  # fmt: skip
 _JAAS: Final = "sasl.jaas.config"
 _STORES: Final = ("ssl.keystore.location", "ssl.truststore.location")
@@ -36,6 +41,9 @@ def as_librdkafkas(said: Mapping[str, str]) -> dict[str, str]:
     for theirs, ours in _INLINE.items():
         if theirs in found:
             found[ours] = _folded(found.pop(theirs))
+    for theirs, ours in _TOKENS.items():
+        if theirs in found:
+            found[ours] = found.pop(theirs)
     for key in _STORES:
         if location := found.pop(key, ""):
             found |= _store(key, location, said)
@@ -52,7 +60,13 @@ def _login(text: str) -> dict[str, str]:
         options = parse(text).options
     except ConfigError as problem:
         raise usage(f"{_JAAS}: {problem}") from None
-    pairs = (("username", "sasl.username"), ("password", "sasl.password"))
+    pairs = (
+        ("username", "sasl.username"),
+        ("password", "sasl.password"),
+        ("clientId", "sasl.oauthbearer.client.id"),
+        ("clientSecret", "sasl.oauthbearer.client.secret"),
+        ("scope", "sasl.oauthbearer.scope"),
+    )
     return {ours: options[theirs] for theirs, ours in pairs if theirs in options}
 
 

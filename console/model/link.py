@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from console.model.failure import UNREACHABLE, Failure, usage
 from console.model.refusals import failure_of, no_answer
 from penstock.door import Door
+from penstock.tokens import completed
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Producer
@@ -51,7 +52,7 @@ class Link:
         read_only: bool = False,
     ) -> None:
         self.read_only = read_only
-        self.properties = {"bootstrap.servers": bootstrap} | properties
+        self.properties = completed({"bootstrap.servers": bootstrap} | properties)
         self.bootstrap = self.properties["bootstrap.servers"]
         self.door = Door(self.properties)
         self._told: tuple[str, ...] = ()

@@ -5,6 +5,7 @@ import http.server
 import json
 import threading
 import time
+import urllib.parse
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
@@ -85,20 +86,42 @@ class Provider:
 
 
 class Served(Provider):
-    """Behind TLS where a context is given, and at `url`."""
+    """Behind TLS where a context is given: its keys at `url`, and tokens for `clients` (id →
+    secret) at `token_url`. granted: the scopes of all tokens that it gave. life_s: of a token, ""
+    is not told. answered: what is answered in place of a token."""
 
     def __init__(self, context=None):
         super().__init__()
         provider = self
+        self.clients, self.granted = {}, []
+        self.life_s, self.answered = 300, None
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self):
                 provider.asked += 1
                 self.answer(provider.status, provider.jwks())
 
+            def do_POST(self):
+                size = int(self.headers["Content-Length"])
+                form = urllib.parse.parse_qs(self.rfile.read(size).decode())
+                said = self.headers.get("Authorization", "").removeprefix("Basic ")
+                client, _, secret = base64.b64decode(said).decode().partition(":")
+                if provider.answered is not None:
+                    self.answer(*provider.answered)
+                elif form["grant_type"] != ["client_credentials"]:
+                    self.answer(400, b'{"error":"unsupported_grant_type"}')
+                elif provider.clients.get(client) != secret:
+                    self.answer(401, b'{"error":"invalid_client"}')
+                else:
+                    provider.granted.append(form.get("scope", [""])[0])
+                    told = {"access_token": provider.token(sub=client), "token_type": "Bearer"}
+                    told |= {"expires_in": provider.life_s} if provider.life_s else {}
+                    self.answer(200, json.dumps(told).encode())
+
             def answer(self, status, data):
                 self.send_response(status)
                 self.send_header("Location", "/elsewhere")
+                self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(data)))
                 self.end_headers()
                 self.wfile.write(data)
@@ -112,6 +135,7 @@ class Served(Provider):
             self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
         scheme = "http" if context is None else "https"
         self.url = f"{scheme}://localhost:{self.server.server_port}/keys"
+        self.token_url = f"{scheme}://localhost:{self.server.server_port}/token"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def close(self):

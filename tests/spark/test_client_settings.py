@@ -41,6 +41,28 @@ def test_the_options_of_spark_name_lines_of_a_file_that_others_cannot_read(tmp_p
     assert kafka.librdkafka(group_id="g")["sasl.password"] == LOGIN["sasl.password"]
 
 
+def test_a_login_by_tokens_is_javas(tmp_path):
+    said = {
+        "security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.client.id": "etl", "sasl.oauthbearer.client.secret": 's3cr3t"x',
+        "sasl.oauthbearer.token.endpoint.url": "https://login/token",
+        "https.ca.location": str(tmp_path / "ca.pem"),
+    }  # fmt: skip
+    kafka = ClientSettings.of("host:9093", said).written(tmp_path)
+    assert "s3cr3t" not in repr(kafka.spark())
+    found = read(tmp_path / "kafka.properties")
+    login = parse_jaas(found["sasl.jaas.config"])
+    assert login.module.endswith(".OAuthBearerLoginModule")
+    assert login.options == {
+        "clientId": "etl", "clientSecret": 's3cr3t"x', "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(tmp_path / "ca.pem"),
+    }  # fmt: skip
+    assert found["sasl.oauthbearer.token.endpoint.url"] == "https://login/token"
+    assert found["sasl.login.callback.handler.class"].endswith(".OAuthBearerLoginCallbackHandler")
+    with pytest.raises(JobError, match="has no sasl"):
+        java_properties({"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"})
+
+
 def test_a_link_where_the_file_goes_is_replaced_and_not_followed(tmp_path):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_text("as it was")
