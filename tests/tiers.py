@@ -32,6 +32,7 @@ PROOFS = (
     "sim/ seeds after the first ten",
     "spark/test_spark_demo_jobs.py",
     "spark/test_spark_exactly_once.py",
+    "sasl/test_nodes_logged_in.py",
     "systemd/test_booted_units.py",
     "systemd/test_container_ends.py",
     "systemd/test_debian_package.py::test_it_comes_serves_is_upgraded_and_goes",

@@ -36,8 +36,8 @@ class Authorizer(ABC):
 
 class NodePrincipals:
     """The callers that are nodes of the cluster: of one of these principals (`type:name`) on one of
-    these listeners, whose protocol is SSL. A user of that name who logs in by SASL is no node, and
-    neither is a principal that an Envelope names."""
+    these listeners, where it is proved by a certificate or a node's login. A user of that name who
+    logs in elsewhere is no node, and neither is a principal that an Envelope names."""
 
     __slots__ = ("listeners", "principals")
 

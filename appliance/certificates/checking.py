@@ -11,6 +11,7 @@ from appliance.certificates.settings import TLS, of_listener, speaking
 from appliance.config import acl_checks, between_nodes, metrics_door
 from appliance.config.broker import BrokerConfig
 from appliance.config.listener_settings import key_of
+from appliance.config.logins import PROTOCOLS
 
 if TYPE_CHECKING:
     from appliance.certificates.context import Certificate, LoadedContext
@@ -90,7 +91,7 @@ def _own_principal(
     """A warning where the certificate that this node shows makes no node of it: the others, with
     the same settings, refuse it."""
     principals, listeners = acl_checks.nodes(config)
-    if not principals or way.listener not in listeners:
+    if not principals or way.listener not in listeners or way.protocol in PROTOCOLS:
         return []
     subject = own.certificate.subject
     try:

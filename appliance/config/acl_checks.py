@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from appliance.base.errors import ConfigError
+from appliance.config import node_logins
 from appliance.config.broker import BrokerConfig
 
 CLASS_NAME: Final = "authorizer.class.name"
@@ -35,11 +36,20 @@ def super_users(config: object) -> tuple[str, ...]:
 
 
 def nodes(config: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Principals (`type:name`) that are nodes of the cluster, and the listeners whose certificates
-    make somebody one: those with the protocol SSL. Raises ConfigError."""
-    protocols = config.protocols() if isinstance(config, BrokerConfig) else {}
-    listeners = tuple(name for name, protocol in protocols.items() if protocol == _SSL)
-    return _principals(config, NODES), listeners
+    """Principals (`type:name`) that are nodes of the cluster, and the listeners where they are
+    known: those with the protocol SSL by their certificates, and those where nodes log in. Where
+    nodes log in and neither rules nor `penstock.node.principals` say who is a node, it is the user
+    that this node logs in as. Raises ConfigError."""
+    named = _principals(config, NODES)
+    if not isinstance(config, BrokerConfig):
+        return named, ()
+    listeners = [name for name, protocol in config.protocols().items() if protocol == _SSL]
+    ways = tuple(node_logins.routes(config))
+    listeners += [way.listener for _, way in ways]
+    if not (named or is_secured(config)):
+        users = [node_logins.credentials(config, *one).user for one in ways]
+        named = tuple(f"User:{one}" for one in dict.fromkeys(users))
+    return named, tuple(listeners)
 
 
 def _principals(config: object, key: str) -> tuple[str, ...]:
@@ -69,7 +79,7 @@ def check(config: BrokerConfig) -> Iterator[str]:
         raise ConfigError(
             f"{CLASS_NAME}: {NODES} or {SUPER_USERS} must name whom nodes are to each other, or"
             f" they refuse each other: {_ANONYMOUS} over PLAINTEXT, the subjects of their"
-            " certificates over SSL"
+            " certificates over SSL, the users that they log in as over SASL"
         )
     if name and not super_users(config) and not is_open(config):
         yield (
@@ -93,6 +103,6 @@ def check_nodes(config: BrokerConfig) -> Iterator[str]:
     )
     if principals and not opened.intersection(listeners):
         yield (
-            f"{NODES} has no effect on who is a node: no listener stands for SSL, and a node is"
-            " known by its certificate; map those of nodes in listener.security.protocol.map"
+            f"{NODES} has no effect on who is a node: no listener stands for SSL, and at none do"
+            " nodes log in; map those of nodes in listener.security.protocol.map"
         )

@@ -11,13 +11,14 @@ from typing import Final
 
 from appliance.base.disk import Disk, read_file, write_file
 from appliance.base.errors import ConfigError
-from appliance.config import cluster_checks, open_listeners, several_listeners
+from appliance.config import between_nodes, cluster_checks, open_listeners, several_listeners
 from appliance.config.broker import DEFAULT, BrokerConfig
-from appliance.config.listeners import EVERYWHERE, Endpoint, in_url
+from appliance.config.listeners import EVERYWHERE, Endpoint, in_url, parse_endpoint
 from appliance.config.properties import parse_properties
 
 KEPT: Final = "listeners.properties"
 LISTENERS: Final = "listeners"
+_TOLD: Final = "advertised.listeners"
 KEYS: Final[tuple[str, ...]] = (LISTENERS, open_listeners.SETTING)
 
 
@@ -71,22 +72,37 @@ def check(config: BrokerConfig, before: Mapping[str, str], new: Mapping[str, str
     """Checks that a broker may get these listeners while it serves. config: its settings, as far as
     they are known. before: what was set so of it. Raises ConfigError.
 
-    A controllers' listener stays, at the same address or another: the others are told of that."""
+    The listeners by which other nodes come stay, at the same address or another: the others are
+    told of that. One that `advertised.listeners` names stays, as in Apache Kafka."""
     own = config.static()
     old, wanted = (own.over({one: texts[one] for one in KEYS if one in texts})
                    for texts in (before, new))  # fmt: skip
     opened = wanted.opened()
+    names = {one.name for one in opened}
+    nodes = between_nodes.to_brokers(old).listener if old.several and old.is_broker else ""
     for one in old.opened():
-        if old.is_controllers(one.name) and one.name not in [other.name for other in opened]:
+        if one.name not in names and (old.is_controllers(one.name) or one.name == nodes):
             raise ConfigError(
                 f"listeners: {_text(one)} must stay, because the other nodes reach this one there"
             )
+    told = [parse_endpoint(_TOLD, text).name for text in _told_by(own)]
+    if gone := [one.name for one in old.opened() if one.name in told and one.name not in names]:
+        raise ConfigError(
+            f"listeners: {', '.join(gone)} must stay, because {_TOLD} names it: Advertised"
+            " listeners must be a subset of listeners"
+        )
     list(several_listeners.check(wanted))
     list(cluster_checks.voters(wanted))
     list(cluster_checks.advertised(wanted.telling(lambda: "host")))
     for one in opened:
         if not one.port and one not in old.opened():
             raise ConfigError(f"listeners: {_text(one)} needs a port that others know, not 0")
+
+
+def _told_by(own: BrokerConfig) -> tuple[str, ...]:
+    """advertised.listeners as somebody set them."""
+    entry = own.entry(_TOLD)
+    return () if entry is None or entry.source == DEFAULT else own.list(_TOLD)
 
 
 def _covers(one: Endpoint, other: Endpoint) -> bool:

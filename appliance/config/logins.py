@@ -114,6 +114,13 @@ def remark(listener: str, base: str, protocol: str | None, config: BrokerConfig)
     return ""
 
 
+def options(config: BrokerConfig, listener: str, mechanism: str) -> Mapping[str, str]:
+    """The options of the JAAS entry of a listener and mechanism; none without one. Raises
+    ConfigError."""
+    login = _login(config, listener, mechanism)
+    return {} if login is None else login.options
+
+
 def _login(config: BrokerConfig, listener: str, mechanism: str) -> jaas.JaasEntry | None:
     key = key_of(listener, f"{mechanism.lower()}.{JAAS}")
     text = config.get(key) if config.entry(key) is not None else None

@@ -23,7 +23,6 @@ _NO_OAUTH: Final = "nodes and this broker log in nowhere with a token"
 _NO_KERBEROS: Final = "Kerberos (GSSAPI) is not served"
 _NO_TOKENS: Final = "delegation tokens are not served yet"
 _NO_CLASSES: Final = "the mechanisms are Penstock's own, there is no JVM"
-_BETWEEN: Final = "between nodes PLAINTEXT and SSL are served; nodes log in by their certificates (ssl.client.auth=required, penstock.node.principals)"
 _OF_A_LISTENER: Final = "a login is one listener's: listener.name.NAME.MECHANISM.sasl.jaas.config, NAME and MECHANISM in lower case"
 _OPENSSL: Final = "TLS is OpenSSL's, there is no JVM"
 _FORM: Final = "the form is seen in the file: PEM or PKCS12, which keytool writes since JDK 9; what is of the old form JKS is refused with the command that converts it"
@@ -35,12 +34,12 @@ _BUILDER: Final = "principals are made as by Apache Kafka's own builder"
 SECURITY: Final = (
     Setting("authorizer.class.name", STRING, "", "What decides who may do what; \"\": nobody does, and everybody may do everything. org.apache.kafka.metadata.authorizer.StandardAuthorizer: ACLs."),
     Setting("super.users", STRING, "", "Who may do everything, as TYPE:NAME with semicolons between them; read by the authorizer."),
-    Setting("penstock.node.principals", STRING, "", "Principals that are nodes of the cluster, as TYPE:NAME with semicolons between them, known by a certificate on a listener with the protocol SSL: they may do everything, and without an authorizer nobody else may act as a node. Empty: whoever may do CLUSTER_ACTION acts as a node."),
+    Setting("penstock.node.principals", STRING, "", "Principals that are nodes of the cluster, as TYPE:NAME with semicolons between them, known by a certificate on a listener with the protocol SSL or by a login on a SASL listener between nodes: they may do everything, and without an authorizer nobody else may act as a node. Empty: whoever may do CLUSTER_ACTION acts as a node; without an authorizer, where nodes log in, the user that this node logs in as."),
     Setting("allow.everyone.if.no.acl.found", BOOLEAN, False, "Whether a thing without ACLs is open to all; read by the authorizer."),
     Setting("sasl.enabled.mechanisms", LIST, ("GSSAPI",), "The SASL mechanisms that listeners of clients offer who log in (SASL_PLAINTEXT, SASL_SSL): PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER.", mode=PER_BROKER),
-    Setting("sasl.mechanism.inter.broker.protocol", STRING, "GSSAPI", "The SASL mechanism between brokers.", mode=PER_BROKER, inert=_BETWEEN),
+    Setting("sasl.mechanism.inter.broker.protocol", STRING, "GSSAPI", "The SASL mechanism by which brokers log in at brokers, where they reach one another by a SASL listener: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512.", mode=PER_BROKER),
     Setting("sasl.jaas.config", PASSWORD, None, "The login of a SASL listener.", mode=PER_BROKER, inert=_OF_A_LISTENER),
-    Setting("security.inter.broker.protocol", STRING, "PLAINTEXT", "The protocol by which brokers reach one another, PLAINTEXT or SSL, where inter.broker.listener.name does not name a listener."),
+    Setting("security.inter.broker.protocol", STRING, "PLAINTEXT", "The protocol by which brokers reach one another (PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL), where inter.broker.listener.name does not name a listener."),
     Setting("ssl.client.auth", STRING, "none", "Whether clients must show a certificate: none, requested (who shows none is ANONYMOUS), required.", choices=("required", "requested", "none"), mode=PER_BROKER),
     Setting("ssl.keystore.location", STRING, None, "The file with a listener's private key and its certificate chain: PEM or PKCS12.", mode=PER_BROKER),
     Setting("ssl.keystore.password", PASSWORD, None, "The password of the key store, where it is PKCS12.", mode=PER_BROKER),
@@ -56,7 +55,7 @@ SECURITY: Final = (
     Setting("delegation.token.max.lifetime.ms", LONG, 604_800_000, "Longest life of a delegation token with its renewals, in ms.", low=1, inert=_NO_TOKENS),
     Setting("delegation.token.expiry.time.ms", LONG, 86_400_000, "Life of a delegation token without renewal, in ms.", low=1, inert=_NO_TOKENS),
     Setting("delegation.token.expiry.check.interval.ms", LONG, 3_600_000, "How often expired delegation tokens are looked for, in ms.", low=1, inert=_NO_TOKENS),
-    Setting("sasl.mechanism.controller.protocol", STRING, "GSSAPI", "The SASL mechanism towards controllers.", inert=_BETWEEN),
+    Setting("sasl.mechanism.controller.protocol", STRING, "GSSAPI", "The SASL mechanism by which nodes log in at controllers, where the first of controller.listener.names is a SASL listener: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512."),
     Setting("sasl.server.max.receive.size", INT, 524288, "Largest request of a client that has not logged in, in bytes."),
     Setting("sasl.client.callback.handler.class", CLASS, None, "Callback handler of SASL clients.", inert=_NO_CLASSES),
     Setting("sasl.server.callback.handler.class", CLASS, None, "Callback handler of the SASL server.", inert=_NO_CLASSES),

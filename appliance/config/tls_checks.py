@@ -18,11 +18,6 @@ SERVED: Final = (PLAINTEXT, SSL, *logins.PROTOCOLS)
 SPEAKING: Final = (SSL, logins.SASL_SSL)
 _MAP: Final = "listener.security.protocol.map"
 _BETWEEN: Final = "security.inter.broker.protocol"
-_INSTEAD: Final = (
-    "Nodes log in by their certificates: SSL with ssl.client.auth=required and"
-    " penstock.node.principals, as penstock secure init sets them up"
-)
-"""In place of SASL between nodes."""
 
 
 def check_protocols(config: BrokerConfig) -> None:
@@ -31,11 +26,10 @@ def check_protocols(config: BrokerConfig) -> None:
     for one in config.opened():
         protocol = protocols.get(one.name)
         if config.is_controllers(one.name):
-            if protocol not in (PLAINTEXT, SSL):
+            if protocol not in SERVED:
                 raise ConfigError(
                     f"listeners: {one.name} is for controllers and stands for {protocol}; between"
-                    f" nodes PLAINTEXT and SSL are served: map it in {_MAP}={one.name}:SSL,…"
-                    f" {_INSTEAD}"
+                    f" nodes {', '.join(SERVED)} are served: map it in {_MAP}={one.name}:SSL,…"
                 )
         elif protocol not in SERVED:
             raise ConfigError(
@@ -48,7 +42,7 @@ def check_protocols(config: BrokerConfig) -> None:
 
 def _check_way_of_nodes(config: BrokerConfig, protocols: dict[str, str]) -> None:
     names, way = [one.name for one in config.endpoints()], between_nodes.to_brokers(config)
-    if not config.several or not names or way.named or way.protocol not in (PLAINTEXT, SSL):
+    if not config.several or not names or way.named or way.protocol not in SERVED:
         return
     if way.protocol not in map(protocols.get, names):
         raise ConfigError(
@@ -64,10 +58,10 @@ def check_between_brokers(config: BrokerConfig) -> Iterator[str]:
     key, name = "inter.broker.listener.name", config.get("inter.broker.listener.name")
     if name is not None and config.several and config.is_broker:
         protocol = config.protocols().get(str(name).upper())
-        if protocol not in (PLAINTEXT, SSL):
+        if protocol not in SERVED:
             raise ConfigError(
-                f"{key}={name}: it stands for {protocol}, and between nodes PLAINTEXT and SSL are"
-                f" served: name a listener that stands for one of them. {_INSTEAD}"
+                f"{key}={name}: it stands for {protocol}, and between nodes {', '.join(SERVED)} are"
+                " served: name a listener that stands for one of them"
             )
     yield from ()
 
@@ -75,10 +69,9 @@ def check_between_brokers(config: BrokerConfig) -> Iterator[str]:
 def check_protocol_between(config: BrokerConfig) -> Iterator[str]:
     """As above, of security.inter.broker.protocol."""
     protocol = config.text(_BETWEEN).upper()
-    if protocol not in (PLAINTEXT, SSL):
+    if protocol not in SERVED:
         raise ConfigError(
-            f"{_BETWEEN}={protocol}: between nodes PLAINTEXT and SSL are served; take one of them."
-            f" {_INSTEAD}"
+            f"{_BETWEEN}={protocol}: between nodes {', '.join(SERVED)} are served; take one of them"
         )
     if config.entry(_BETWEEN) is not None and config.get("inter.broker.listener.name"):
         raise ConfigError(

@@ -160,7 +160,7 @@ class Control:
             self._append,
             self._contexts.situation,
         )
-        addresses = Addresses(seat.config, node_id, watcher, self._clock, self._driver.places)
+        addresses = Addresses(seat.config, node_id, watcher, self._clock, self._driver.places, log)
         if watcher is not None:
             self._driver.connect(addresses.voter)
         patience_ms = seat.config.int("controller.quorum.request.timeout.ms")

@@ -148,7 +148,7 @@ class Assembly:
             watcher,
             clock,
             f"penstock-{self._node_id}",
-            carry_to_brokers(seat.config, clock),
+            carry_to_brokers(seat.config, clock, self._events),
         )
         self._away = Away(self._node_id, self._brokers)
         self._endings = Endings(

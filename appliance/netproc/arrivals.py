@@ -106,6 +106,11 @@ class ConnectionArrivals:
             door = heapq.heappop(self.shut_doors)[2]
             self._loop.modify(door.sock.fileno(), select.EPOLLIN)
 
+    def forget_door(self, door: Door) -> None:
+        """It is closed: a pause does not open it again."""
+        self.shut_doors[:] = [one for one in self.shut_doors if one[2] is not door]
+        heapq.heapify(self.shut_doors)
+
     def close(self) -> None:
         """Keep every listener shut: paused ones do not open again."""
         self.shut_doors.clear()

@@ -21,6 +21,8 @@ from appliance.shell.log import WARNING
 
 _PAUSE_NS: Final = 1_000_000_000
 _RECLAIM_NS: Final = 100_000_000
+_ANSWERS_NS: Final = 5_000_000_000
+"""How long answers may take after their listener was closed."""
 _MOST_FED: Final = 64  # of those with short requests, in a turn
 
 
@@ -38,6 +40,7 @@ class Connections:
         self._receiver = receiver
         self._arrivals = arrivals
         self._next_reclaim_ns = 0
+        self._ending: dict[int, int] = {}  # numbers of closed listeners → when all must have ended
         self._sweeping = Sweeping(
             shared,
             config.int("connections.max.idle.ms") * 1_000_000,
@@ -168,12 +171,34 @@ class Connections:
 
     def sweep(self, now_ns: int) -> list[Slab | None]:
         """Once a second: hang up on the idle and the stuck. The memory that the others hold."""
+        for number in list(self._ending):
+            self._end_those(number, now_ns)
         for connection in list(self._shared.open.values()):
             try:
                 self._sweeping.sweep(connection, now_ns)
             except Exception as bug:
                 connection.blame("the look once a second", bug)
         return [connection.framing.slab for connection in self._shared.open.values()]
+
+    def end_listener(self, number: int, now_ns: int) -> None:
+        """End the connections that came by this listener, as soon as what they have asked is
+        answered."""
+        self._ending[number] = now_ns + _ANSWERS_NS
+        self._end_those(number, now_ns)
+
+    def _end_those(self, number: int, now_ns: int) -> None:
+        over = now_ns >= self._ending[number]
+        left = 0
+        for connection in list(self._shared.open.values()):
+            if connection.listener != number:
+                continue
+            try:
+                connection.close() if over else connection.drain()
+            except Exception as bug:
+                connection.blame("the end of its listener", bug)
+            left += not connection.closed
+        if not left:
+            del self._ending[number]
 
     def drain(self) -> bool:
         """Take no more requests; whether everything asked is answered and sent."""

@@ -15,13 +15,15 @@ from appliance.authentication import oauthbearer, plain
 from appliance.authentication.mechanisms import (
     BY_NAME,
     BY_NUMBER,
+    LEAST_ITERATIONS,
     OAUTHBEARER,
     PLAIN,
     SCRAMS,
     Scram,
 )
+from appliance.authentication.outgoing import NodeCredentials
 from appliance.authentication.refused import LoginRefused
-from appliance.authentication.scram import Credential, ScramServer, is_password, parse_first
+from appliance.authentication.scram import Credential, ScramServer, is_password, made, parse_first
 from appliance.authentication.stand_in import stand_in
 from appliance.authentication.tokens import Verified
 from appliance.base.caller import Principal
@@ -33,6 +35,7 @@ from appliance.base.errors import (
     ConfigError,
 )
 from appliance.config import logins as settings
+from appliance.config import node_logins
 from appliance.config.bounds import LOGINS_WAITING, setting_of
 from appliance.config.broker import BrokerConfig
 from appliance.handlers import k18_api_versions
@@ -99,6 +102,8 @@ class LoginDesk(Doorkeeper):
         self._likes: list[Likes] | None = None
         self._delay_ns = 0
         self._rules: dict[str, settings.Logins | None] = {}
+        self._nodes: dict[str, NodeCredentials | None] = {}  # who logs in as a node, by listener
+        self._made: dict[tuple[NodeCredentials, Scram], Credential] = {}
         self.renew()
 
     # Settings -------------------------------------------------------------------------------------
@@ -108,9 +113,11 @@ class LoginDesk(Doorkeeper):
         place of what can; a listener that has nothing lets nobody in."""
         config = self._config()
         self._delay_ns = config.int(settings.DELAY) * _NS
+        self._made.clear()
         for name in self._names:
             try:
                 self._rules[name] = settings.of_listener(config, name)
+                self._nodes[name] = node_logins.at_listener(config, name)
             except ConfigError as problem:
                 self._rules.setdefault(name, settings.Logins((), {}, {}, SMALLEST_FRAME))
                 self._log.event_of(WARNING, "logins-not-renewed", name, cause=str(problem))
@@ -309,6 +316,8 @@ class LoginDesk(Doorkeeper):
         if server is None:
             first = parse_first(message)
             kept = self._credential(first.user, scram)
+            if kept is None:
+                kept = self._of_node(session.listener, first.user, scram)
             session.claimed = first.user if kept is not None else ""
             credential = kept or self._stand_in(first.user, scram)
             nonce = secrets.token_urlsafe(24)
@@ -369,6 +378,18 @@ class LoginDesk(Doorkeeper):
         if not isinstance(kept, UserScramCredentialRecord):
             return None
         return Credential(kept.salt, kept.stored_key, kept.server_key, kept.iterations)
+
+    def _of_node(self, listener: int, user: str, scram: Scram) -> Credential | None:
+        """The credential of the user that nodes log in as at that listener, made of the settings: a
+        node has no metadata before it has logged in."""
+        node = self._nodes.get(self._names[listener])
+        if node is None or (node.user, node.mechanism) != (user, scram.name):
+            return None
+        found = self._made.get((node, scram))
+        if found is None:
+            salt = self._stand_in(user, scram).salt
+            found = self._made[node, scram] = made(scram, node.password, salt, LEAST_ITERATIONS)
+        return found
 
     def _any_of(self, user: str) -> tuple[Scram, Credential, bool]:
         """A credential of that user, of any mechanism; whether it is a real one."""

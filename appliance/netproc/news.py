@@ -1,5 +1,5 @@
-"""Listeners that the supervisor opened later, as they arrive: names, sockets, and what clients are
-told of them.
+"""Listeners that the supervisor opened or closed later, as they arrive: names and sockets, numbers,
+and what clients are told of them.
 
 Called by the loop, when something lies in the socket of this process.
 """
@@ -24,6 +24,10 @@ class ListenerTarget(Protocol):
         self, names: Sequence[str], doors: Sequence[socket.socket], settings: Mapping[str, str]
     ) -> None:
         """Accept connections there, too. settings: of this node's listeners, from now on."""
+        ...
+
+    def close_listeners(self, numbers: Sequence[int]) -> None:
+        """Accept nobody there any more, and end the connections that came by them."""
         ...
 
 
@@ -52,3 +56,4 @@ class News:
             one.setblocking(False)
         assert len(doors) == len(news["names"]), "each listener has a socket"
         self._server.listen_also(news["names"], doors, news["settings"])
+        self._server.close_listeners(news["closed"])

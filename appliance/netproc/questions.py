@@ -19,6 +19,7 @@ from appliance.peers.between import carry_to_brokers
 from appliance.peers.brokers import Brokers
 from appliance.peers.link import Watcher
 from appliance.ring.messages import ANSWERED, Message
+from appliance.shell.log import Log
 
 _TIMEOUT_MS: Final = 5_000
 """Then the node is as good as dead, and the client is told to try again."""
@@ -31,7 +32,7 @@ class NodeQuestions:
     __slots__ = ("_brokers", "heard", "links")
 
     def __init__(
-        self, config: BrokerConfig, follower: Follower, watcher: Watcher, clock: Clock
+        self, config: BrokerConfig, follower: Follower, watcher: Watcher, clock: Clock, log: Log
     ) -> None:
         way = between_nodes.to_brokers(config)
         self._brokers = Brokers(
@@ -39,7 +40,7 @@ class NodeQuestions:
             watcher,
             clock,
             f"penstock-{config.int('node.id')}",
-            carry_to_brokers(config, clock),
+            carry_to_brokers(config, clock, log),
         )
         self.links = self._brokers.links
         self.heard: list[tuple[int, Message | None]] = []

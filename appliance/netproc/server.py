@@ -88,7 +88,7 @@ class Server:
         self.exchanges = Exchanges()
         self._outbox = Outbox(links, seat.ioprocs, seat.config)
         self._kept = self._outbox.kept
-        self._questions = NodeQuestions(seat.config, follower, loop, clock)
+        self._questions = NodeQuestions(seat.config, follower, loop, clock, log)
         self._asked_nodes = self._questions.links
         self.host = NetprocHost(
             seat, self.shared, self.exchanges, self._outbox, throttling, follower, self._questions
@@ -147,6 +147,18 @@ class Server:
             first = [not self._early_days or config.is_controllers(name) for name in names]
             self._open([one for one, now in zip(new, first, strict=True) if now])
 
+    def close_listeners(self, numbers: Sequence[int]) -> None:
+        """As `news.ListenerTarget`. What was asked there is answered, for a while."""
+        for number in numbers:
+            listener = self.listeners[number]
+            self._arrivals.forget_door(listener)
+            if listener in self._shut:
+                self._shut.remove(listener)
+            elif not self._drain_until_ns:
+                self._loop.unregister(listener.sock.fileno())
+            listener.sock.close()
+            self.connections.end_listener(number, self.shared.now_ns)
+
     def _listen(self, doors: Sequence[socket.socket]) -> list[Listener]:
         """At these, too, which are the shared state's next ones by name; opened later."""
         config, names = self.host.config, self.shared.listeners
@@ -157,7 +169,7 @@ class Server:
             owners = sock.family == socket.AF_UNIX
             new.append(OwnerListener(*what, self._seat.data_dir) if owners else Listener(*what))
         self.listeners += new
-        self._shut += new
+        self._shut += [one for one in new if one.sock.fileno() >= 0]  # else it was closed since
         return new
 
     def _handlers_of(self, listener: str) -> dict[int, Served]:
@@ -205,6 +217,9 @@ class Server:
         or speaks what is not understood."""
         hung_up = changed = 0
         for guest in guests:
+            if self.listeners[guest.listener].sock.fileno() < 0:
+                guest.close()
+                continue
             if guest.protocol != self._protocol(guest.listener):
                 guest.close()
                 changed += 1
@@ -356,7 +371,7 @@ class Server:
             self._drain_until_ns = now_ns + (ANSWERS_NS if self.parted else NETPROC_ANSWERS_NS)
             self._arrivals.close()
             for listener in self.listeners:
-                if listener not in self._shut:
+                if listener not in self._shut and listener.sock.fileno() >= 0:
                     self._loop.unregister(listener.sock.fileno())
         self._completions.hurry()
         if parting is not None:

@@ -21,7 +21,8 @@ ENDED: Final = 0
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Carrier(ABC):
     """Moves the bytes of one connection. wants: EPOLLIN or EPOLLOUT while the handshake waits for
-    it. buffered: more can be received at once, whatever the socket shows. Every method may raise
+    it. buffered: more can be received at once, whatever the socket shows. lifetime_ms: how long
+    the connection serves from the end of its handshake on; 0: for ever. Every method may raise
     OSError: the connection is over then."""
 
     def __init__(self, sock: socket.socket) -> None:
@@ -29,6 +30,7 @@ class Carrier(ABC):
         self.sock = sock
         self.wants = 0
         self.buffered = False
+        self.lifetime_ms = 0
 
     @abstractmethod
     def do_handshake(self) -> bool:

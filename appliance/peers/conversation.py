@@ -160,6 +160,13 @@ class Conversation:
             if ask.api_key != API_VERSIONS:
                 ask.done(error)
 
+    def reopen(self) -> None:
+        """The connection is given up for another one while nothing is in flight; what waits is sent
+        by that one."""
+        assert not (self._flight or self._out)
+        self.versions = {}
+        self._opened += 1
+
     def expire(self, now_ms: int) -> bool:
         """Tell those whose time is up; whether the connection is to be closed for it."""
         late = [ask for ask in self._waiting if ask.until_ms <= now_ms]

@@ -29,6 +29,8 @@ _VERSIONS_MS: Final = 3_000
 _FIRST_PAUSE_MS: Final = 50
 _LONGEST_PAUSE_MS: Final = 1_000
 _LOOK_AGAIN_MS: Final = 5
+_RENEWED: Final = 0.85
+"""Part of a login's life after which the connection is made anew: where Kafka's clients begin."""
 _PROBE_S: Final = 1
 _UNHEARD_MS: Final = 3_000
 _OPTIONS: Final = (
@@ -62,8 +64,8 @@ class Link:
     """
 
     __slots__ = ("_addresses", "_carrier", "_carry", "_clock", "_lookup", "_mask", "_not_before_ms",
-                 "_opens", "_pauses", "_sock", "_talk", "_unsent", "_until_ms", "_watcher", "host",
-                 "node", "port")  # fmt: skip
+                 "_opens", "_pauses", "_renew_ms", "_sock", "_talk", "_unsent", "_until_ms",
+                 "_watcher", "host", "node", "port")  # fmt: skip
 
     def __init__(
         self,
@@ -95,6 +97,7 @@ class Link:
         self._pauses = 0
         self._not_before_ms = 0
         self._until_ms = NEVER  # for a connection that is under way
+        self._renew_ms = NEVER  # the login of the connection ends soon after
 
     def __repr__(self) -> str:
         return f"Link(node {self.node} at {self.host}:{self.port})"
@@ -149,9 +152,13 @@ class Link:
             self._lost("a request was not answered in time")
         if now_ms >= self._until_ms:
             self._hang_up("no connection in time", failed=True)
+        if now_ms >= self._renew_ms and not self._talk.in_flight:
+            self._drop()
+            self._talk.reopen()
         if self._sock is None and self._talk.waiting and now_ms >= self._not_before_ms:
             self._connect(now_ms)
-        if self._sock is not None and not self._opens and not self._unsent and self._talk.speaks:
+        ready = self._sock is not None and not self._opens and not self._unsent
+        if ready and self._talk.speaks and now_ms < self._renew_ms:
             self._send()
         due_ms = min(self._talk.deadline_ms, self._until_ms)
         if self._lookup is not None:
@@ -257,7 +264,10 @@ class Link:
             self._watch(carrier.wants)
             return
         self._opens, self._until_ms = False, NEVER
-        self._talk.opened(self._now_ms() + _VERSIONS_MS)
+        now_ms = self._now_ms()
+        if carrier.lifetime_ms:
+            self._renew_ms = now_ms + int(carrier.lifetime_ms * _RENEWED)
+        self._talk.opened(now_ms + _VERSIONS_MS)
         self._watch(select.EPOLLIN)
         self._send()
 
@@ -268,18 +278,23 @@ class Link:
 
     def _hang_up(self, why: str, *, failed: bool, refused: bool = False) -> None:
         """failed: the next connection is made after a pause. refused: by the other host."""
+        self._drop()
+        if failed:
+            pause = min(_FIRST_PAUSE_MS << min(self._pauses, 10), _LONGEST_PAUSE_MS)
+            self._pauses += 1
+            self._not_before_ms = self._now_ms() + pause
+        self._talk.closed(f"node {self.node} at {self.host}:{self.port}: {why}", refused=refused)
+
+    def _drop(self) -> None:
+        """Closes the socket, if there is one."""
         sock, self._sock = self._sock, None
         carrier, self._carrier = self._carrier, None
         if sock is not None:
             self._watcher.unregister(sock.fileno())
             (sock if carrier is None else carrier).close()
         self._unsent = []
-        self._opens, self._until_ms, self._mask = False, NEVER, 0
-        if failed:
-            pause = min(_FIRST_PAUSE_MS << min(self._pauses, 10), _LONGEST_PAUSE_MS)
-            self._pauses += 1
-            self._not_before_ms = self._now_ms() + pause
-        self._talk.closed(f"node {self.node} at {self.host}:{self.port}: {why}", refused=refused)
+        self._opens, self._mask = False, 0
+        self._until_ms = self._renew_ms = NEVER
 
     def _watch(self, mask: int) -> None:
         assert self._sock is not None

@@ -32,7 +32,7 @@ class AddressInUse(CannotStart):
 class Listeners:
     """Every listening socket: `of[netproc][listener]`; `addresses` are (host, port) as bound."""
 
-    __slots__ = ("_backlog", "_folder", "_owner", "_places", "of")
+    __slots__ = ("_backlog", "_closed", "_folder", "_owner", "_places", "of")
 
     def __init__(self, layout: Layout, passed: Sequence[Passed] = ()) -> None:
         """Bind and listen, where nobody has passed a socket. Raises AddressInUse; ConfigError when
@@ -40,6 +40,7 @@ class Listeners:
         self._backlog = layout.backlog
         self._folder = ""
         self._owner = -1  # the number of the owner's socket
+        self._closed: set[int] = set()  # numbers of those that were closed for good
         self.of: list[list[socket.socket]] = [[] for _ in range(layout.netprocs)]
         self._places: list[tuple[str, int]] = []
         try:
@@ -95,7 +96,7 @@ class Listeners:
 
     def _open(self, family: int, address: str, port: int) -> int:
         """A port of ours may be taken at more addresses."""
-        if port and port not in [other for _, other in self._places]:
+        if port and port not in [other for _, other in self.addresses]:
             try:
                 binding.probe(family, address, port)
             except OSError as refused:
@@ -121,8 +122,9 @@ class Listeners:
 
     @property
     def addresses(self) -> list[tuple[str, int]]:
-        """(host, port) of each, as bound, but for the owner's socket."""
-        return [one for number, one in enumerate(self._places) if number != self._owner]
+        """(host, port) of each that is open, as bound, but for the owner's socket."""
+        left_out = {self._owner, *self._closed}
+        return [one for number, one in enumerate(self._places) if number not in left_out]
 
     def add_owner(self, folder: str) -> None:
         """The owner's socket of this data folder is the next one by number. Raises CannotStart."""
@@ -146,13 +148,20 @@ class Listeners:
             Passed(names[number] if number < len(names) else "", sock, kept=True)
             for mine in self.of
             for number, sock in enumerate(mine)
-            if number != self._owner
+            if number not in (self._owner, *self._closed)
         ]
 
     def add(self, host: str, port: int) -> None:
         """One more, the last by number. Raises AddressInUse."""
         family, address = _resolve(host, port)
         self._places.append((host or address, self._open(family, address, port)))
+
+    def close_one(self, number: int) -> None:
+        """Closes a listener for good; the others keep their numbers."""
+        self._closed.add(number)
+        for mine in self.of:
+            if number < len(mine):
+                mine[number].close()
 
     def close_others(self, kept: int) -> None:
         """Close those behind the first so many."""

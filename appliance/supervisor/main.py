@@ -202,11 +202,10 @@ class Supervisor:
             tables=self._memory.tables,
             listener=listener,
             target=target,
-            addresses=addresses(self._config, self._listeners.addresses),
+            addresses=addresses(self._config, self._doors.addresses(self._config)),
             supervisor=os.getpid(),
             started_ms=self._began_ms,
         )
-
         levels, as_json = self._memory.processes.log_levels, self._log.json
 
         def entry() -> int:
@@ -215,9 +214,8 @@ class Supervisor:
             code: int = main.run(post, Log(EXPORTER, levels=levels, json=as_json))
             return code
 
-        layout = self._layout
-        window_ns = int(layout.crash_window_seconds * SECOND)
-        policy = RestartPolicy(limit=layout.crash_limit, window_ns=window_ns)
+        window_ns = int(self._layout.crash_window_seconds * SECOND)
+        policy = RestartPolicy(limit=self._layout.crash_limit, window_ns=window_ns)
         self._aside = Aside(EXPORTER, entry, policy, self._log)
         if listener is not None:
             host, port = listener.getsockname()[:2]
@@ -425,6 +423,8 @@ class Supervisor:
             self._handed.let_go(child.peer.index)
         if child.exit_code == ANEW and not self._fleet.draining:
             self._config = self._doors.open_kept(self._config, self._log)
+            if self._doors.has_closed:
+                self.tell_metrics(self._scrapers)
 
     def _make_seat(self, peer: Peer, generation: int) -> Seat:
         layout, memory = self._layout, self._memory

@@ -1,7 +1,8 @@
-"""Listeners that are opened while the appliance serves: bound here, as all are, and handed to each
-netproc that runs by the socket pair that it was forked with.
+"""Listeners that are opened and closed while the appliance serves: bound here, as all are, and
+handed to each netproc that runs by the socket pair that it was forked with.
 
-Invariant: a listener keeps its number, and nothing is closed: who is connected stays connected.
+Invariant: a listener keeps its number, which no other one gets; who is connected by one that stays
+open stays connected.
 What is kept in the data folder (`config/kept_listeners.py`) says what is to be open.
 """
 
@@ -41,7 +42,8 @@ def with_kept(config: object, data_dir: str, log: Log) -> object:
 
 
 class BoundListeners:
-    """names: of every listener, by its number."""
+    """names: of every listener, by its number. has_closed: the last change closed some, at which
+    nobody should ask any more."""
 
     def __init__(
         self, own: object, opened: object, folder: str, listeners: Listeners, netprocs: int
@@ -53,6 +55,8 @@ class BoundListeners:
         self._listeners = listeners
         self._ends: list[tuple[socket.socket, socket.socket] | None] = [None] * netprocs
         self._open = list(opened.opened()) if isinstance(opened, BrokerConfig) else []
+        self.has_closed = False
+        self._numbers = {one: number for number, one in enumerate(self._open)}
         self.names = [one.name for one in self._open]
         if listeners.has_owner:
             self.names.append(OWNER_LISTENER)
@@ -63,6 +67,14 @@ class BoundListeners:
         if not isinstance(config, BrokerConfig) or len(bound) < len(self._open):
             return bound
         return [bound[self._open.index(one)] for one in config.opened() if one in self._open]
+
+    def addresses(self, config: object) -> list[tuple[str, int]]:
+        """(host, port) of the bound listeners of these settings, those for clients first."""
+        bound = self._listeners.addresses
+        if not isinstance(config, BrokerConfig) or len(bound) < len(self._open):
+            return bound
+        wanted = dict.fromkeys((*config.endpoints(), *config.opened()))
+        return [bound[self._open.index(one)] for one in wanted if one in self._open]
 
     def pair(self, netproc: int) -> socket.socket:
         """The end of the next process in this place."""
@@ -85,8 +97,10 @@ class BoundListeners:
                 one.close()
 
     def open_kept(self, before: object, log: Log) -> object:
-        """Open what is kept and not open: the settings from now on, those before when that cannot
-        be."""
+        """Open what is kept and not open, close what has a name that is not kept: the settings from
+        now on, those before when that cannot be. A listener that was moved is open at both
+        addresses."""
+        self.has_closed = False
         if not isinstance(self._own, BrokerConfig):
             return before
         try:
@@ -99,18 +113,28 @@ class BoundListeners:
             log.event(ERROR, "listeners-not-opened", cause=str(problem))
             self._listeners.close_others(len(self.names))
             return before
-        self._open += new
-        self.names += [one.name for one in new]
-        self._hand_over(new, config)
         for one in new:
-            log.event(INFO, "listens", listener=one.name, at=f"{one.host}:{one.port}")
+            self._numbers[one] = len(self.names)
+            self.names.append(one.name)
+        names = {one.name for one in config.opened()}
+        gone = [one for one in self._open if one.name not in names]
+        closed = [self._numbers.pop(one) for one in gone]
+        self.has_closed = bool(closed)
+        self._open = [one for one in (*self._open, *new) if one not in gone]
+        self._hand_over(new, closed, config)
+        for number in closed:
+            self._listeners.close_one(number)
+        for event, ones in (("listens", new), ("listens-no-more", gone)):
+            for one in ones:
+                log.event(INFO, event, listener=one.name, at=f"{one.host}:{one.port}")
         return config
 
-    def _hand_over(self, new: list[Endpoint], config: BrokerConfig) -> None:
+    def _hand_over(self, new: list[Endpoint], closed: list[int], config: BrokerConfig) -> None:
         """A netproc that is away has them from its fork."""
         entries = {key: entry for key in _TOLD if (entry := config.entry(key))}
         settings = {key: entry.text for key, entry in entries.items()}
-        news = json.dumps({"names": [one.name for one in new], "settings": settings}).encode()
+        told = {"names": [one.name for one in new], "closed": closed, "settings": settings}
+        news = json.dumps(told).encode()
         for netproc, ends in enumerate(self._ends):
             doors = self._listeners.of[netproc][len(self.names) - len(new) :]
             if ends is not None:

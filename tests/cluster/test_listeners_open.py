@@ -4,7 +4,7 @@ every start. The same decisions without processes."""
 import os
 import signal
 import socket
-from contextlib import closing
+from contextlib import ExitStack, closing
 
 import pytest
 
@@ -15,9 +15,12 @@ from appliance.config.broker import BrokerConfig
 from appliance.config.open_listeners import ALLOW, COMMANDS, SETTING
 from appliance.observer.door import Observer
 from appliance.ring.process_table import NETPROC, Peer
+from benchmarks.kafka import free_port
 from console.model.failure import Failure
 from console.model.opening import listeners
+from tests.broker_process import Broker
 from tests.cluster.test_one_becomes_three import WHICH, Invited
+from tests.compat.waiting import until
 from tests.config.loading import load
 from tests.differential.link import CLOSED, Link
 
@@ -32,6 +35,14 @@ def alter(node, text, kind=0, allow=False):
         "responses"
     ]
     return answer["error_code"], answer["error_message"] or ""
+
+
+def put(link, text):
+    """The error of setting these listeners by this connection."""
+    changes = [{"name": "listeners", "config_operation": 0, "value": text}]
+    resource = {"resource_type": BROKER, "resource_name": "1", "configs": changes}
+    answer = link.ask(ALTER, 1, {"resources": [resource], "validate_only": False})
+    return answer["responses"][0]["error_code"]
 
 
 def answers(*address):
@@ -103,6 +114,9 @@ CONTROLLER = "PLAINTEXT://localhost:1,CONTROLLER://localhost:2"
         ("PLAINTEXT://localhost:1", None, "PLAINTEXT://:1,CONTROLLER://:1", "port of its own"),
         ("PLAINTEXT://localhost:1", None, "nowhere", "takes NAME://HOST:PORT"),
         (CONTROLLER, None, "PLAINTEXT://:1", "must stay"),
+        ("PLAINTEXT://:1,SSL://:3", None, "SSL://:3", ""),
+        (f"{CONTROLLER},SSL://:3", None, CONTROLLER, ""),
+        (f"{CONTROLLER},SSL://:3", None, "SSL://:3,CONTROLLER://:2", "must stay, because the othe"),
     ],
 )
 def test_what_may_be_opened(own, before, new, wrong):
@@ -112,6 +126,40 @@ def test_what_may_be_opened(own, before, new, wrong):
         return
     with pytest.raises(ConfigError, match=wrong):
         kept_listeners.check(config(own), *texts)
+
+
+def test_what_is_advertised_is_not_closed():
+    """advertised.listeners is read-only, as in Apache Kafka, and a subset of listeners."""
+    told = {"advertised.listeners": "PLAINTEXT://h:1,SSL://h:2"}
+    own = load(None, {"listeners": "PLAINTEXT://localhost:1,SSL://localhost:2"} | told)[0]
+    kept_listeners.check(own, {}, {"listeners": "PLAINTEXT://localhost:1,SSL://localhost:3"})
+    with pytest.raises(ConfigError, match=r"SSL must stay, because advertised\.listeners names it"):
+        kept_listeners.check(own, {}, {"listeners": "PLAINTEXT://localhost:1"})
+
+
+def test_a_listener_is_closed_while_it_serves(tmp_path):
+    """The request that closes it comes by it, and is answered; who waits there is hung up on."""
+    other = free_port()
+    settings = {"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,OTHER:PLAINTEXT"}
+    settings |= {"penstock.metrics.listener": "127.0.0.1:0"}
+    with Broker(tmp_path / "data", settings) as node, ExitStack() as stack:
+        base, second = f"PLAINTEXT://127.0.0.1:{node.port}", ("127.0.0.1", other)
+        stays = stack.enter_context(closing(Link(("127.0.0.1", node.port))))
+        assert put(stays, f"{base},OTHER://127.0.0.1:{other}") == "NONE"
+        until(lambda: answers(*second))
+        idle, asks = (stack.enter_context(closing(Link(second))) for _ in range(2))
+        assert idle.ask(18, 0, {})["error_code"] == "NONE"
+        assert put(asks, base) == "NONE", "it is answered by the connection that it ends"
+        for link in (idle, asks):
+            assert link._frame() is None, "the other side hangs up"
+        until(lambda: not answers(*second))
+        assert stays.ask(18, 0, {})["error_code"] == "NONE"
+        os.kill(Observer(str(node.data)).tables.processes.pid(Peer(NETPROC, 0)), signal.SIGKILL)
+        until(lambda: answers("127.0.0.1", node.port))
+        assert not answers(*second), "and has it no more"
+        again = stack.enter_context(closing(Link(("127.0.0.1", node.port))))
+        assert put(again, f"{base},OTHER://127.0.0.1:{other}") == "NONE"
+        until(lambda: answers(*second))
 
 
 def test_what_is_kept_wins_and_the_rest_is_said(tmp_path):

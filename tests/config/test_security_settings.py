@@ -84,7 +84,7 @@ def test_each_of_a_single_listener_is_served_or_said_by_name(name):
     [
         "authorizer.class.name=kafka.security.authorizer.AclAuthorizer",
         "sasl.enabled.mechanisms=GSSAPI",
-        "security.inter.broker.protocol=SASL_SSL",
+        "security.inter.broker.protocol=QUIC",
         "ssl.client.auth=perhaps",
     ],
 )

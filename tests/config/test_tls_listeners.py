@@ -78,9 +78,9 @@ def test_controllers_speak_plaintext_or_tls(protocol):
 def test_controllers_speak_nothing_else():
     settings = NODE | {
         "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093",
-        "listener.security.protocol.map": MAPPED + "SASL_SSL",
+        "listener.security.protocol.map": MAPPED + "QUIC",
     }
-    refused(settings, r"CONTROLLER is for controllers and stands for SASL_SSL.*CONTROLLER:SSL")
+    refused(settings, r"CONTROLLER is for controllers and stands for QUIC.*CONTROLLER:SSL")
 
 
 def test_a_node_that_has_others_needs_a_listener_for_them():
@@ -118,8 +118,10 @@ def test_name_and_protocol_between_brokers_are_not_set_both():
 
 def test_a_protocol_between_nodes_that_is_not_served_is_refused():
     settings = NODE | STORE | {"listeners": "SSL://:9094,PLAINTEXT://:9092,CONTROLLER://:9093"}
-    protocol = settings | {"security.inter.broker.protocol": "SASL_SSL"}
-    refused(protocol, "security.inter.broker.protocol=SASL_SSL: between nodes PLAINTEXT and SSL")
+    protocol = settings | {"security.inter.broker.protocol": "QUIC"}
+    refused(protocol, "security.inter.broker.protocol=QUIC: between nodes PLAINTEXT, SSL, SASL")
+    login = settings | {"security.inter.broker.protocol": "SASL_SSL"}
+    refused(login, "the other nodes come by SASL_SSL .* none of SSL, PLAINTEXT stands for that")
 
 
 def test_who_is_alone_speaks_to_nobody():

@@ -18,6 +18,7 @@ from console.model.doctor.facts import (
     Mount,
     Owner,
     Process,
+    RefusedLogin,
     Space,
     System,
     Unit,
@@ -93,7 +94,9 @@ def advertised(**changes):
 
 
 OTHER = Listening("::1", 9092, False, False)
+NODE_LOGIN = RefusedLogin("10.0.0.2:9093", "CONTROLLER", "user node: invalid")
 CASES = [
+    (replace(WELL, refused_logins=(NODE_LOGIN,)), CRITICAL, "node-login"),
     (disk(space=Space(100 * GIB, GIB // 2)), CRITICAL, "disk-space"),
     (disk(space=Space(100 * GIB, 3 * GIB)), WARNING, "disk-space"),
     (disk(space=Space(100 * GIB, 60 * GIB, 1_000_000, 40_000)), WARNING, "inodes"),

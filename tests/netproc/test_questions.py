@@ -17,6 +17,7 @@ from appliance.netproc.outbox import NOBODY_HOME
 from appliance.netproc.questions import NodeQuestions
 from appliance.netproc.stopwatch import Stopwatch
 from appliance.ring.messages import ANSWERED
+from appliance.shell.log import Log
 from appliance.wire import kraft_records as kraft
 from appliance.wire import messages
 from appliance.wire.build import build
@@ -49,7 +50,7 @@ class World:
         image.apply(0, registered)
         config = BrokerConfig.of({"inter.broker.listener.name": "PLAINTEXT"})
         follower = SimpleNamespace(image=image)
-        self.questions = NodeQuestions(config, follower, turns, OsClock())
+        self.questions = NodeQuestions(config, follower, turns, OsClock(), Log("netproc-0"))
         self.exchanges = Exchanges()
         self.completions = Completions(None, self.exchanges, None, Stopwatch(None))
 

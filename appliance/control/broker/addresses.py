@@ -18,6 +18,7 @@ from appliance.peers.between import carry_to_brokers, carry_to_controllers
 from appliance.peers.carrier import Carry
 from appliance.peers.link import Link, Watcher
 from appliance.quorum.voters import ControllerEndpoint
+from appliance.shell.log import Log
 
 
 class Addresses:
@@ -35,10 +36,11 @@ class Addresses:
         watcher: Watcher | None,
         clock: Clock,
         places: Callable[[], dict[int, Place]],
+        log: Log,
     ) -> None:
         self._way = between_nodes.to_brokers(config)
-        self._to_broker = carry_to_brokers(config, clock)
-        self._to_controller = carry_to_controllers(config, clock)
+        self._to_broker = carry_to_brokers(config, clock, log)
+        self._to_controller = carry_to_controllers(config, clock, log)
         self._client_id = str(node_id)
         self._watcher = watcher
         self._clock = clock

@@ -68,7 +68,7 @@ class Env:
         self.until_ns = 0
         self.writing = Writing()
         self._way = between_nodes.to_brokers(config)
-        self._carry = carry_to_brokers(config, clock)
+        self._carry = carry_to_brokers(config, clock, events)
         self._image = image
         self._core = core
         self._watcher = watcher

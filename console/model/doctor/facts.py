@@ -132,6 +132,16 @@ class System:
 
 
 @dataclass(slots=True, frozen=True)
+class RefusedLogin:
+    """A login of this node that another node refuses. address: HOST:PORT of that one. listener: by
+    which nodes reach one another. cause: as that node, or its listener, says it."""
+
+    address: str
+    listener: str
+    cause: str
+
+
+@dataclass(slots=True, frozen=True)
 class Facts:
     """host: None when the appliance is on another one. uid: of who asks. files_limit: what an
     appliance that this user starts could have. processes: none while no appliance runs."""
@@ -149,6 +159,8 @@ class Facts:
     remarks: tuple[str, ...] = ()
     logins: tuple[LoginCount, ...] = ()
     """Logins since the start, by listener and mechanism."""
+    refused_logins: tuple[RefusedLogin, ...] = ()
+    """Logins of this node at other nodes that were refused just now."""
     bounds: tuple[ReachedBound, ...] = ()
     """Bounds of what clients may use that were reached since the start."""
 

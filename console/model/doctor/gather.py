@@ -118,6 +118,7 @@ def _of_running(host: Host, running: Running) -> Facts:
         unit=_unit(host, supervisor),
         remarks=running.remarks,
         logins=running.logins,
+        refused_logins=running.refused_logins,
         bounds=running.bounds,
     )
 

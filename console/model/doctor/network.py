@@ -5,7 +5,7 @@ from typing import Final
 
 from appliance.ring.security_table import LoginCount
 from console.model.certificates import AT_ONCE_S, Shown, describe_problem
-from console.model.doctor.facts import Advertised, Facts, Listening
+from console.model.doctor.facts import Advertised, Facts, Listening, RefusedLogin
 from console.model.doctor.finding import CRITICAL, WARNING, Finding
 
 _LOOPBACK: Final = ("localhost", "127.", "::1")
@@ -28,7 +28,19 @@ def judge(facts: Facts) -> Iterator[Finding]:
             yield from _where(one, facts.listening)
         if one.shown is not None:
             yield from _certificate(one, one.shown)
+    yield from map(_refused_login, facts.refused_logins)
     yield from (_logins(one) for one in facts.logins if one.failed >= max(_MANY, one.succeeded))
+
+
+def _refused_login(one: RefusedLogin) -> Finding:
+    return Finding(
+        level=CRITICAL, check="node-login", subject=one.address,
+        found=f"this node's login there is refused: {one.cause}",
+        wanted="the user and password that the other node knows",
+        why="nodes that do not reach one another elect no leader and replicate nothing",
+        remedy=f"correct username and password in listener.name.{one.listener.lower()}"
+        ".MECHANISM.sasl.jaas.config, or the user at the other nodes; penstock config reload",
+    )  # fmt: skip
 
 
 def _logins(one: LoginCount) -> Finding:

@@ -10,10 +10,16 @@ from appliance.base.os_disk import OsDisk
 from appliance.metadata.follower import LOG_FOLDER, Follower, MetadataUnreadable, skip_silently
 from appliance.observer.door import NotThere, Observer
 from appliance.ring.bound_table import ReachedBound
+from appliance.ring.event_ring import EventTable
 from appliance.ring.security_table import LoginCount
+from console.model.doctor.facts import RefusedLogin
 from console.model.doctor.host import Host
 
-_SSL: Final = 1  # as BrokerRegistration has it
+_TLS: Final = (1, 3)  # SSL and SASL_SSL, as BrokerRegistration has them
+LOGIN_REFUSED: Final = "node-login-refused"
+"""The event (`peers/between.py`)."""
+_RECENT_MS: Final = 30_000
+"""Links try again at least every second, and events of a cause are written once a second."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -30,6 +36,7 @@ class Running:
     endpoints: tuple[tuple[int, str, int, bool], ...]
     remarks: tuple[str, ...] = ()
     logins: tuple[LoginCount, ...] = ()
+    refused_logins: tuple[RefusedLogin, ...] = ()
     bounds: tuple[ReachedBound, ...] = ()
 
 
@@ -64,15 +71,28 @@ def find_running(host: Host, data_dir: str) -> tuple[Running | None, str]:
         node=node,
         partitions=sum(holder & 1 for holder in observer.tables.partitions.holders()),
         endpoints=tuple(
-            (broker.broker_id, one.host, one.port, one.security_protocol == _SSL)
+            (broker.broker_id, one.host, one.port, one.security_protocol in _TLS)
             for broker in follower.image.brokers.values()
             if not broker.fenced
             for one in broker.endpoints
         ),
         remarks=remarks,
         logins=tuple(observer.tables.security.logins()),
+        refused_logins=_refused_logins(observer.tables.events, host.wall_s()),
         bounds=tuple(observer.tables.bounds.reached()),
     ), ""
+
+
+def _refused_logins(events: EventTable, now_s: float) -> tuple[RefusedLogin, ...]:
+    """The refused logins of the last half minute, once for each address and listener."""
+    found: dict[tuple[str, str], RefusedLogin] = {}
+    for process in events.names:
+        for one in events.reader(process).read_events()[0]:
+            if one.event == LOGIN_REFUSED and one.at_ms >= now_s * 1000 - _RECENT_MS:
+                said = dict(one.fields)
+                where = said.get("peer", ""), said.get("listener", "")
+                found[where] = RefusedLogin(*where, said.get("cause", ""))
+    return tuple(found[where] for where in sorted(found))
 
 
 def _held(host: Host, supervisor: int) -> tuple[str, ...]:
