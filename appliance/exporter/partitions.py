@@ -54,6 +54,7 @@ _COUNTS: Final = (
 )
 _SERVED: Final = (("sent_bytes_total", BYTES_OUT), ("fetches_total", FETCHES))
 _REPLICATED: Final = "replication_received_bytes_total"
+_LAG: Final = "penstock_partition_replication_lag_records"
 _NEVER: Final = -1
 _SLICE: Final = 4
 """So many blocks are written at a time between two scrapes: some ms."""
@@ -214,7 +215,7 @@ class Partitions:
         page.add("penstock_partitions_under_min_isr", layout.led.under_min_isr)
         page.add("penstock_partitions_at_min_isr", layout.led.at_min_isr)
         page.add("penstock_partitions_reassigning", layout.led.reassigning)
-        lag = self._lag(states, holders) if FOLLOWING in live else 0
+        lag = max(self._lags(holders), default=0)
         page.add("penstock_replication_lag_records", lag)
         page.add("kafka_server_replicafetchermanager_maxlag", lag, "Replica")
         sent = sum(part[TO_FOLLOWERS + BYTES_OUT] for part in self._table.served)
@@ -233,19 +234,30 @@ class Partitions:
         page.add("penstock_compaction_longest_seconds", max(live(CLEANING_MS), default=0) / 1000)
         page.add("penstock_compaction_delay_seconds", max(live(CLEANING_LATE_MS), default=0) / 1000)
 
-    def _lag(self, states: list[int], holders: list[int]) -> int:
-        """By how many records the replica here that is furthest behind its leader is so."""
-        marks, ends = self._table.column(LEADERS_MARK), self._table.column(LOG_END)
-        rows = zip(states, holders, marks, ends, strict=False)
-        behind = [mark - end for state, used, mark, end in rows if used & 1 and state == FOLLOWING]
-        return max(0, *behind)
+    def _lags(self, holders: list[int]) -> list[int]:
+        """How many records each replica here lacks of what its leader said; 0 for one that follows
+        nobody. Empty where none follows."""
+        table = self._table
+        states = table.column(STATUS)[: len(holders)]
+        if FOLLOWING not in states:
+            return []
+        rows = zip(states, holders, table.column(LEADERS_MARK), table.column(LOG_END), strict=False)
+        return [
+            max(mark - end, 0) if used & 1 and state == FOLLOWING else 0
+            for state, used, mark, end in rows
+        ]
 
     def _tell_blocks(
         self, page: Page, layout: SeriesLayout, blocks: list[TopicBlock], counts: _Columns
     ) -> None:
         offsets = [(name, self._table.column(column)) for name, column in _OFFSETS]
         stable = self._table.column(LAST_STABLE)
+        lags = self._lags(self._holders)
         for block in blocks:
+            if lags:
+                behind = block.pick(lags)
+                told = behind if layout.is_whole else block.sums(behind)
+                block.partitions.write_columns(page, _LAG, told)
             picked = {name: block.pick(column) for name, column in offsets}
             for name, values in picked.items():
                 told = values if layout.is_whole else block.sums(values)

@@ -51,6 +51,7 @@ _MIN_ISR: Final = "min.insync.replicas"
 _ANEW_NS: Final = 600_000_000_000
 _MS: Final = 1000
 _NS: Final = 1e9
+_DELAYED: Final = ("Produce", "Fetch")  # in the order of the process table
 _STARTING, _OPENING, _SERVING, _ENDING = 1, 2, 3, 6
 
 
@@ -269,17 +270,30 @@ class Exporter:
 
     def _tell_processes(self, page: Page, now_ns: int) -> None:
         table = self._tables.processes
+        delayed, flushes = dict.fromkeys(_DELAYED, 0), 0
         for peer in table.peers:
             name, up = str(peer), table.state(peer) == READY
             page.add("penstock_process_up", int(up), name)
             page.add("penstock_process_restarts_total", max(table.generation(peer) - 1, 0), name)
             page.add("penstock_process_turns_total", table.heartbeat(peer), name)
             page.add("penstock_process_longest_turn_seconds", table.longest_turn(peer) / _NS, name)
+            if peer.kind == IOPROC:
+                count, took_ns = table.flushes(peer)
+                page.add("penstock_log_flushes_total", count, name)
+                page.add("penstock_log_flush_seconds_total", took_ns / _NS, name)
+                flushes += count
+            elif peer.kind == NETPROC:
+                for api, waiting in zip(_DELAYED, table.delayed(peer), strict=True):
+                    page.add("penstock_delayed_requests", waiting, name, api)
+                    delayed[api] += waiting
             silent_s = self.watch.silent_ns(peer, now_ns) / _NS
             page.add("penstock_process_silent_seconds", round(silent_s, 3), name)
             if up:
                 lag = max(table.metadata_offset - table.applied(peer), 0)
                 page.add("penstock_process_metadata_lag_records", lag, name)
+        page.add("kafka_log_logflushstats_logflushrateandtimems_count", flushes)
+        for api, waiting in delayed.items():
+            page.add("kafka_server_delayedoperationpurgatory_purgatorysize", waiting, api)
 
     def _tell_usage(self, page: Page) -> None:
         whole, memory, files = Used(), 0, 0

@@ -6,6 +6,7 @@ Called once by `main.py`, before anything is open.
 
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from appliance.authorization.rights import Callers
@@ -72,7 +73,7 @@ from appliance.peers.between import carry_to_brokers
 from appliance.peers.brokers import Brokers
 from appliance.peers.link import Watcher
 from appliance.ring.messages import ASSIGN, FOLDER_FAILED, PRODUCER_IDS
-from appliance.ring.process_table import CONTROL, IOPROC, NETPROC
+from appliance.ring.process_table import CONTROL, IOPROC, NETPROC, Peer
 from appliance.shell.links import Links
 from appliance.shell.log import ERROR, WARNING, Log
 from appliance.shell.metadata_faults import tell_faults
@@ -170,6 +171,7 @@ class Assembly:
             seat.index,
             workers.group_writes,
             lambda: os.urandom(16),
+            count_flush=self._count_flush(),
         )
         probing = self._probing()
         core, billing, hosts, whereabouts = self._core(trims, journals, probing)
@@ -213,6 +215,9 @@ class Assembly:
             self._report, self._level,
         )  # fmt: skip
 
+    def _count_flush(self) -> Callable[[int], None]:
+        return partial(self._seat.processes.count_flush, Peer(IOPROC, self._seat.index))
+
     def _core(
         self, trims: Trims, journals: Journals, probing: FolderProbe
     ) -> tuple[Core, Billing, tuple[CoordinatorHost, ...], Whereabouts]:
@@ -220,7 +225,7 @@ class Assembly:
         keep = seat.config.int("penstock.disk.free.min.bytes")
         served = ServedPartitions(
             Rows(seat.partitions),
-            Syncing(self._workers.syncs, journals, links.pending),
+            Syncing(self._workers.syncs, journals, links.pending, self._count_flush()),
             [SpaceGuard(keep, KEEP_FREE_PERCENT) for _ in self._dirs.paths],
         )
         for index, arena in enumerate(seat.arenas):

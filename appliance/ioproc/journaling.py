@@ -63,9 +63,11 @@ Outcome = tuple[list[tuple[Partition, int]], list[Partition]]
 
 
 class Journals:
-    """The journals of one ioproc. threads: one that is theirs alone. nonce: 16 random bytes."""
+    """The journals of one ioproc. threads: one that is theirs alone. nonce: 16 random bytes.
+    count_flush: receives the ns of each group that reached the disk."""
 
     __slots__ = (
+        "_count_flush",
         "_disk",
         "_folders",
         "_me",
@@ -88,7 +90,9 @@ class Journals:
         threads: Threads,
         nonce: Callable[[], bytes],
         size: Callable[[int], int] = size_for,
+        count_flush: Callable[[int], None] | None = None,
     ) -> None:
+        self._count_flush = count_flush
         self.bugs: Bugs | None = None
         self._disk = disk
         self._me = me
@@ -287,6 +291,8 @@ class Journals:
         folder.journal.ended(group, failed=done.failure is not None)
         if done.failure is None:
             durable += [(end.key, end.end) for end in group.ends]
+            if self._count_flush is not None:
+                self._count_flush(done.took_ns)
         else:
             refused += [end.key for end in group.ends]
             refused += folder.waiting

@@ -56,10 +56,12 @@ class Synced(NamedTuple):
 class Syncing:
     """The syncs of one ioproc. pending: whether there is something in the rings at this moment.
     under_way: syncs and groups on threads. wanted: those to begin with `start`. due_ns: when `tick`
-    has something to do. watches: who waits for any of many partitions."""
+    has something to do. watches: who waits for any of many partitions. count_flush: receives the ns
+    of each sync that reached the disk."""
 
     __slots__ = (
         "_background",
+        "_count_flush",
         "_journals",
         "_look_ns",
         "_pending",
@@ -75,8 +77,15 @@ class Syncing:
         "watches",
     )
 
-    def __init__(self, threads: Threads, journals: Journals, pending: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        threads: Threads,
+        journals: Journals,
+        pending: Callable[[], bool],
+        count_flush: Callable[[int], None] | None = None,
+    ) -> None:
         self._threads = threads
+        self._count_flush = count_flush
         self._journals = journals
         self._pending = pending
         self.wanted: list[Partition] = []
@@ -298,6 +307,8 @@ class Syncing:
             self.average_ns += (done.took_ns - self.average_ns) // 8
             if job is not None:
                 log.flushed(job)
+            if self._count_flush is not None:
+                self._count_flush(done.took_ns)
             self.moved[partition] = None
             self.dirty.pop(partition, None)
             if self._journals.made:

@@ -19,6 +19,8 @@ DEADLINE: Final = -1
 """Stands for the exchange as a whole where what it waits for has its index."""
 _MOST_OVER: Final = 1024
 """Deadlines of exchanges that are over may be so many, beside as many as live."""
+_PRODUCE: Final = 0  # API keys
+_FETCH: Final = 1
 _NUMBERS: Final = 1 << 32  # as many as fit into the upper half of a token
 
 
@@ -117,6 +119,12 @@ class Exchanges:
             if x is not None and x.answer is None and x.deadline_ns == deadline:
                 found.append(x)
         return found
+
+    def count_delayed(self) -> tuple[int, int]:
+        """Returns how many Produce and Fetch requests are in flight: what Kafka's purgatories
+        hold, as nothing else of them takes longer than a turn or two."""
+        keys = [x.handler.key for x in self.living.values() if x.answer is None]
+        return keys.count(_PRODUCE), keys.count(_FETCH)
 
     def overdue(self, now_ns: int) -> list[Exchange]:
         """All whose deadline has passed without an answer, scheduled or not."""

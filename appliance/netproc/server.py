@@ -44,6 +44,7 @@ from appliance.ring.process_table import (
     CONTROL,
     DRAIN,
     METADATA_OFFSET,
+    NETPROC,
     READY,
     Peer,
     ProcessTable,
@@ -354,6 +355,8 @@ class Server:
         self._next_sweep_ns = now_ns + _SWEEP_NS
         self._completions.expire_overdue(now_ns)
         self._bugs.guard("certificates", lambda: self.sealing.look(now_ns))
+        me = Peer(NETPROC, self._seat.index)
+        self._seat.processes.set_delayed(me, *self.exchanges.count_delayed())
         held = self.connections.sweep(now_ns)
         check(self.shared.arena, held + self.exchanges.check())
         give_back(self.shared.arena, self.shared.memory)

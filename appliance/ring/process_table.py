@@ -65,7 +65,10 @@ _ISOLATED: Final = 15  # the process
 ASLEEP: Final = 16  # the process
 _UNVOTED: Final = 17  # the process: control, once in a life
 _LOADING: Final = 18  # the process, so seldom that it costs no reader of the word before
-_ROW: Final = 24
+_FLUSHES: Final = 24  # the process: an I/O process
+_FLUSH_NS: Final = 25  # the process: an I/O process
+_DELAYED: Final = 26  # the process: a netproc, produces << 32 | fetches
+_ROW: Final = 32
 _MOVES: Final = 1 << 32
 
 
@@ -296,6 +299,17 @@ class ProcessTable:
         """Control waits for somebody to vote on the metadata log, and nobody it asks knows any."""
         return self._words[self._at[Peer(CONTROL, 0)] + _UNVOTED] != 0
 
+    def flushes(self, peer: Peer) -> tuple[int, int]:
+        """(how many, ns): flushes of logs to the disk by the processes that had this place, and
+        what they took together. A write of the journal counts once for all logs in it."""
+        at = self._at[peer]
+        return self._words[at + _FLUSHES], self._words[at + _FLUSH_NS]
+
+    def delayed(self, peer: Peer) -> tuple[int, int]:
+        """Returns how many (Produce, Fetch) requests of this process's connections wait for an
+        answer of partitions, as of the last second."""
+        return divmod(self._words[self._at[peer] + _DELAYED], 1 << 32)
+
     def asleep(self, peer: Peer) -> bool:
         """It waits for its doorbell."""
         return self._words[self._at[peer] + ASLEEP] != 0
@@ -330,6 +344,17 @@ class ProcessTable:
     def set_loading(self, me: Peer, coordinators: int) -> None:
         """See `loading`."""
         self._words[self._at[me] + _LOADING] = coordinators
+
+    def count_flush(self, me: Peer, took_ns: int) -> None:
+        """See `flushes`."""
+        at = self._at[me]
+        self._words[at + _FLUSHES] += 1
+        self._words[at + _FLUSH_NS] += took_ns
+
+    def set_delayed(self, me: Peer, produces: int, fetches: int) -> None:
+        """See `delayed`."""
+        assert 0 <= produces < 1 << 31 and 0 <= fetches < 1 << 32
+        self._words[self._at[me] + _DELAYED] = produces << 32 | fetches
 
     def set_isolated(self, me: Peer, since_ms: int) -> None:
         """See `isolated_ms`."""

@@ -25,7 +25,7 @@ SEGMENT: Final = "penstock-tables-"
 """How the name of the shared memory begins that holds the tables."""
 
 _MAGIC: Final = int.from_bytes(b"penstock", "little")
-FORMAT: Final = 20
+FORMAT: Final = 21
 """Raise it with every change of a table's columns: an older reader refuses then. A test holds it
 against what they were (`tests/ring/test_tables.py`)."""
 _HEAD: Final = 8  # words: magic, format, pid, start, and the shape

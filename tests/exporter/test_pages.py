@@ -12,7 +12,7 @@ from appliance.exporter.requests import _BOUNDS_US
 from appliance.metadata.parts import BrokerImage
 from appliance.ring import partition_table as columns
 from appliance.ring.partition_table import ROW_MASK
-from appliance.ring.process_table import IOPROC, Peer
+from appliance.ring.process_table import IOPROC, NETPROC, Peer
 from appliance.ring.push_table import PushingClient
 from appliance.ring.quota_table import Meter
 from appliance.wire.compression import NONE
@@ -211,8 +211,25 @@ def test_a_cluster_is_told_by_kafkas_names(world):
     ):
         assert value(found, name) == told, name
     assert value(found, "kafka_server_replicafetchermanager_maxlag", clientId="Replica") == 50
+    lag = "kafka_server_fetcherlagmetrics_consumerlag"
+    assert [value(found, lag, topic="followed", partition=str(n)) for n in range(2)] == [0, 50]
+    assert value(found, lag, topic="strict", partition="0") == 0, "it leads"
     world.set(late, STATUS=columns.ONLINE)
     assert value(world.scrape(), "penstock_replication_lag_records") == 0, "of followers alone"
+
+
+def test_flushes_and_delayed_requests_are_told_by_kafkas_names(world):
+    table = world.tables.processes
+    for index, took_ns in ((0, 2_000_000), (0, 1_000_000), (1, 500_000)):
+        table.count_flush(Peer(IOPROC, index), took_ns)
+    table.set_delayed(Peer(NETPROC, 0), 3, 20)
+    table.set_delayed(Peer(NETPROC, 1), 0, 4)
+    found = world.scrape()
+    assert value(found, "penstock_log_flush_seconds_total", process="ioproc-0") == 0.003
+    assert value(found, "kafka_log_logflushstats_logflushrateandtimems_count") == 3
+    size = "kafka_server_delayedoperationpurgatory_purgatorysize"
+    assert value(found, size, delayedoperation="Produce") == 3
+    assert value(found, size, delayedoperation="Fetch") == 24
 
 
 def test_compaction_is_told_by_kafkas_names(world):

@@ -188,6 +188,7 @@ class World:
         self.failures = []
         self.checkpointed = []
         self.now_ns = 1_000_000_000
+        self.flushes = []  # ns of each that reached the disk
         self.journal_writes = HeldThreads()
         self.journals = Journals(
             self.disk,
@@ -196,8 +197,9 @@ class World:
             self.journal_writes,  # while none of them has run, there is no journal
             lambda: bytes(16),
             lambda total: 1 << 20,
+            count_flush=self.flushes.append,
         )
-        syncing = Syncing(self.threads, self.journals, lambda: not self.quiet)
+        syncing = Syncing(self.threads, self.journals, lambda: not self.quiet, self.flushes.append)
         self.served = ServedPartitions(Rows(self.table), syncing, self.spaces())
         failures = Failures(self.served, lambda p, failure: self.failures.append((str(p), failure)))
         appends = Appends(self.served, failures)

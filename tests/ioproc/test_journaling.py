@@ -83,6 +83,26 @@ def test_many_partitions_are_durable_by_one_write_and_no_file_is_synced():
         assert (row[columns.HIGH_WATERMARK], row[columns.RECOVERY_POINT]) == (2, 1)
 
 
+def test_a_flush_is_counted_once_for_all_in_it_and_not_if_it_fails():
+    life = Life()
+    assert len(life.world.flushes) == PARTITIONS, "each in its own file; making a journal is none"
+    for index in range(PARTITIONS):
+        life.append(index)
+    life.world.turn()
+    life.world.journal_writes.run_all()
+    life.world.turn()
+    assert len(life.world.flushes) == PARTITIONS + 1
+    life.append(0)
+    life.world.turn()
+    life.disk.refusing["journal", "pwrite_medium"] = 5
+    life.world.journal_writes.run_all()
+    life.world.turn()
+    assert len(life.world.flushes) == PARTITIONS + 1
+    life.world.threads.run_all()
+    life.world.turn()
+    assert len(life.world.flushes) == PARTITIONS + 2
+
+
 def test_what_comes_while_a_group_is_written_goes_into_the_next():
     life = Life()
     life.append(0)

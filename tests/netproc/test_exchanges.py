@@ -31,6 +31,17 @@ def test_numbers_begin_again_and_pass_over_those_in_use():
     assert one.number == 1 and again.living[0] is zero
 
 
+def test_delayed_are_produces_and_fetches_without_an_answer():
+    exchanges = Exchanges()
+    produce, answered, fetch, other = exchange(), exchange(), exchange(), exchange()
+    answered.answer = []
+    fetch.handler = Handler(1, "Fetch", 4, 18, lambda host, x: None, never)
+    other.handler = Handler(11, "JoinGroup", 0, 9, lambda host, x: None, never)
+    for x in (produce, answered, fetch, other):
+        exchanges.begin(x)
+    assert exchanges.count_delayed() == (1, 1)
+
+
 def test_an_exchange_that_is_not_in_flight_cannot_end():
     exchanges = Exchanges()
     living, answered = exchange(), exchange()

@@ -47,6 +47,8 @@ ROWS: Final[tuple[tuple[str, tuple[Panel, ...]], ...]] = (
         Panel("Produce", "s", ((f'max by (quantile) (penstock_request_duration_quantile_seconds{{{_HERE},api="Produce"}})', "p{{quantile}}"),)),
         Panel("Fetch, waiting for records included", "s", ((f'max by (quantile) (penstock_request_duration_quantile_seconds{{{_HERE},api="Fetch"}})', "p{{quantile}}"),)),
         Panel("p99 of every API", "s", ((f'max by (api) (penstock_request_duration_quantile_seconds{{{_HERE},quantile="0.99"}})', "{{api}}"),)),
+        Panel("A flush of logs to the disk", "s", ((f"sum by (process) (rate(penstock_log_flush_seconds_total{{{_HERE}}}{_RATE})) / sum by (process) (rate(penstock_log_flushes_total{{{_HERE}}}{_RATE}))", "{{process}}"),)),
+        Panel("Requests that wait (purgatory)", "short", ((f"sum by (api) (penstock_delayed_requests{{{_HERE}}})", "{{api}}"),)),
         Panel("Longest turn of a loop", "s", ((f"max by (process) (penstock_process_longest_turn_seconds{{{_HERE}}})", "{{process}}"),)),
     )),
     ("Nodes and replicas", (
