@@ -107,6 +107,22 @@ def test_who_is_refused_tries_again_after_longer_and_longer_pauses(broker):
     assert broker.ask(now - 500, 0, True) == Register(), "another controller may say yes"
 
 
+def test_a_duplicate_is_one_from_its_first_refusal_to_its_registration(broker):
+    def refuse(code, now):
+        assert broker.ask(now, 0, True) == Register()
+        broker.refused(code, now)
+
+    refuse(errors.DUPLICATE_BROKER_REGISTRATION, 100)
+    refuse(errors.DUPLICATE_BROKER_REGISTRATION, 2000)
+    assert broker.duplicate_ms(5000) == 4900
+    refuse(errors.INVALID_REGISTRATION, 6000)
+    assert broker.duplicate_ms(7000) == 0, "it is refused for another reason"
+    refuse(errors.DUPLICATE_BROKER_REGISTRATION, 8000)
+    assert broker.ask(9500, 0, True) == Register()
+    broker.registered(EPOCH, 9500)
+    assert broker.duplicate_ms(99_000) == 0
+
+
 def test_an_unanswered_heartbeat_is_repeated_soon(broker):
     running(broker)
     broker.ask(INTERVAL, 20, True)

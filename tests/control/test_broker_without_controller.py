@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from appliance.base import errors
-from appliance.base.errors import PeerError
+from appliance.base.errors import CannotServe, PeerError
 from appliance.config.load import load
 from appliance.control.broker.channel import NOBODY
 from appliance.control.broker.node import Node
@@ -89,3 +89,16 @@ def test_who_is_no_broker_has_nothing_to_lose(link):
         "controller.quorum.voters": "2@127.0.0.1:9093,3@127.0.0.1:9094",
     }
     assert not node_of(link, **roles).keeps_a_loss
+
+
+def test_a_node_ends_that_another_living_one_keeps_out(link):
+    node = node_of(link, **{"initial.broker.registration.timeout.ms": "5000"})
+    node.turn_to(1, MetadataImage())
+    now = NOW
+    with pytest.raises(CannotServe, match=r"another living node has node\.id=2: every node"):
+        for now in range(NOW, NOW + 60_000, 500):
+            node.turn(now, 0, MetadataImage(), False)
+            waits, link.waits = link.waits, []
+            for done in waits:
+                done(SimpleNamespace(error_code=errors.DUPLICATE_BROKER_REGISTRATION))
+    assert now >= NOW + 5000, "its own former life is waited for"

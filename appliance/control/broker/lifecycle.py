@@ -64,7 +64,7 @@ class Lifecycle:
     """epoch: the broker's, UNKNOWN before it is registered. interval_ms: between heartbeats.
     was_registered: the controller knows of this start, or did."""
 
-    __slots__ = ("_asking", "_due_ms", "_interval_ms", "_leave_ms", "_said", "_tries", "epoch",
+    __slots__ = ("_asking", "_due_ms", "_duplicate_ms", "_interval_ms", "_leave_ms", "_said", "_tries", "epoch",
                  "state", "was_registered")  # fmt: skip
 
     def __init__(self, interval_ms: int) -> None:
@@ -75,6 +75,7 @@ class Lifecycle:
         self._tries = 0
         self._said = (True, False)  # want fence, want shut down: of the last heartbeat
         self._leave_ms = NEVER
+        self._duplicate_ms = NEVER  # since when it is refused as another living one's duplicate
         self.epoch = UNKNOWN
         self.was_registered = False
         self.state = State.NEW
@@ -110,6 +111,12 @@ class Lifecycle:
             return None
         self._asking, self._said = True, wants
         return Beat(self.epoch, offset, *wants)
+
+    def duplicate_ms(self, now_ms: int) -> int:
+        """Returns for how long the controller has refused this node because another living node
+        has its id; 0 when it does not. A node that was killed is refused like that by its own
+        former life, until that one's session ends."""
+        return max(now_ms - self._duplicate_ms, 0) if self._duplicate_ms != NEVER else 0
 
     def resume(self, epoch: int) -> None:
         """This start of this node is registered already: the control process before was killed."""
@@ -148,6 +155,7 @@ class Lifecycle:
         assert epoch >= 0
         self._answered()
         self._tries = 0
+        self._duplicate_ms = NEVER
         if self.state is State.NEW:
             self._fence(epoch)
             self._due_ms = now_ms + self._interval_ms
@@ -170,6 +178,10 @@ class Lifecycle:
     def refused(self, code: int, now_ms: int) -> None:
         """The controller says no. Who is not known there registers again."""
         self._answered()
+        if code != errors.DUPLICATE_BROKER_REGISTRATION:
+            self._duplicate_ms = NEVER
+        elif self._duplicate_ms == NEVER:
+            self._duplicate_ms = now_ms
         if code in _FORGOTTEN and self.state in (State.FENCED, State.RUNNING):
             self.epoch = UNKNOWN
             self._due_ms = now_ms

@@ -74,7 +74,7 @@ class Node:
     __slots__ = ("_again_ms", "_answered_ms", "_beat_ms", "_birth", "_cordoned", "_cordons",
                  "_ears", "_finalized", "_folders", "_ids_ms", "_is_broker", "_is_controller",
                  "_isrs", "_life", "_log", "_node_id", "_now_ms", "_offered", "_offline",
-                 "_registering", "_said", "_work", "alone", "forwarding", "lifecycle")  # fmt: skip
+                 "_patience_ms", "_registering", "_said", "_work", "alone", "forwarding", "lifecycle")  # fmt: skip
 
     def __init__(
         self,
@@ -91,6 +91,7 @@ class Node:
         self._offered = [*_FEATURES, rows, *([_none(f"{TOKEN}{token}")] if token else [])]
         self._is_broker, self._is_controller = config.is_broker, config.is_controller
         self.lifecycle = Lifecycle(config.int("broker.heartbeat.interval.ms"))
+        self._patience_ms = config.int("initial.broker.registration.timeout.ms")
         self._birth = birth
         self._node_id = node_id = birth.identity.node_id
         # What may wait for a commit does not hold back who says that this node lives.
@@ -295,6 +296,8 @@ class Node:
             raise CannotServe(f"the cluster refuses this node: {_NOT_INVITED[code]}")
         else:
             self._refused(code, "BrokerRegistration")
+            if self.lifecycle.duplicate_ms(self._now_ms) >= self._patience_ms:
+                raise CannotServe(f"another living node has node.id={self._node_id}: {_UNIQUE}")
 
     def _beaten(self, answer: Any) -> None:
         code = _code(answer)
@@ -312,9 +315,11 @@ class Node:
         if code in _NOBODY_THERE:
             self.lifecycle.failed(self._now_ms)
         else:
-            why = {"request": request, "error": code}
+            why: dict[str, object] = {"request": request, "error": code}
             if code == errors.UNSUPPORTED_VERSION and (beyond := unsupported(self._finalized)):
                 why["unsupported"] = beyond
+            if code == errors.DUPLICATE_BROKER_REGISTRATION:
+                why["cause"] = f"the session of node.id={self._node_id} has not ended: {_UNIQUE}"
             self._log.event_seldom(WARNING, "broker-refused", **why)
             self.lifecycle.refused(code, self._now_ms)
 
@@ -354,6 +359,7 @@ _NOBODY_THERE: Final = (
     errors.NOT_CONTROLLER, errors.NETWORK_EXCEPTION, errors.REQUEST_TIMED_OUT,
 )  # fmt: skip
 
+_UNIQUE: Final = "every node of a cluster needs a node.id of its own"
 _INVITE: Final = "penstock cluster invite, on the host of one of its nodes, prints another line"
 _NOT_INVITED: Final = {
     errors.CLUSTER_AUTHORIZATION_FAILED: "it is not known there, and only who is invited joins"

@@ -14,7 +14,7 @@ EVENTS: Final[dict[str, str]] = {
     "broker-silent": "A node sent no heartbeat and no response for penstock.broker.silence.ms, so it is fenced: it is partitioned, frozen or without power.",
     "broker-leaving": "This node hands over its leaderships before it shuts down.",
     "broker-new": "This node starts to register with the controller.",
-    "broker-refused": "The controller refuses this node's registration or heartbeat: `error` is Kafka's code, `unsupported` the features of the cluster that this version does not support. The node retries.",
+    "broker-refused": "The controller refuses this node's registration or heartbeat: `error` is Kafka's code, `unsupported` the features of the cluster that this version does not support. The node retries; as the duplicate of a living node it ends after initial.broker.registration.timeout.ms.",
     "broker-registered": "The controller has registered this node.",
     "broker-running": "This node is unfenced: clients are sent to it.",
     "bug": "A bug in Penstock: one request got an error or lost its connection, a chore has to run again, a partition is offline until the next start, or a coordinator reloaded its log; the appliance continues. Please report it with the cause.",
