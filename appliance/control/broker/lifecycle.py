@@ -64,8 +64,8 @@ class Lifecycle:
     """epoch: the broker's, UNKNOWN before it is registered. interval_ms: between heartbeats.
     was_registered: the controller knows of this start, or did."""
 
-    __slots__ = ("_asking", "_due_ms", "_duplicate_ms", "_interval_ms", "_leave_ms", "_said", "_tries", "epoch",
-                 "state", "was_registered")  # fmt: skip
+    __slots__ = ("_asking", "_due_ms", "_duplicate_ms", "_interval_ms", "_leave_ms",
+                 "_said", "_tries", "epoch", "state", "was_registered")  # fmt: skip
 
     def __init__(self, interval_ms: int) -> None:
         assert interval_ms > 0

@@ -74,7 +74,8 @@ class Node:
     __slots__ = ("_again_ms", "_answered_ms", "_beat_ms", "_birth", "_cordoned", "_cordons",
                  "_ears", "_finalized", "_folders", "_ids_ms", "_is_broker", "_is_controller",
                  "_isrs", "_life", "_log", "_node_id", "_now_ms", "_offered", "_offline",
-                 "_patience_ms", "_registering", "_said", "_work", "alone", "forwarding", "lifecycle")  # fmt: skip
+                 "_patience_ms", "_registering", "_said", "_work", "alone",
+                 "forwarding", "lifecycle")  # fmt: skip
 
     def __init__(
         self,
