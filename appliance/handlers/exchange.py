@@ -343,6 +343,9 @@ class Host(ABC):
         time, the others wait in the order in which they came."""
         self.work(x, steps, then)
 
+    def leave_line(self, x: Exchange) -> None:  # noqa: B027 - where nobody waits in line
+        """It asks no more: the next one of `work_in_line` may begin."""
+
     def pause(self, x: Exchange) -> None:  # noqa: B027 - where requests are not read there is nothing to do
         """Reads no request behind this one from its connection until `unpause`."""
 

@@ -7,6 +7,8 @@ advertised minimum as a sign that it may compress. What transactional batches ne
 `transactional_produce.py`.
 """
 
+from collections import Counter
+from functools import partial
 from typing import Final
 
 from appliance.authorization.apis import declared
@@ -14,16 +16,22 @@ from appliance.authorization.needs import WRITE_TOPIC
 from appliance.base import errors
 from appliance.base.ids import INTERNAL_TOPICS
 from appliance.handlers import gather
-from appliance.handlers.exchange import Exchange, Handler, Host, Piece, Route
+from appliance.handlers.exchange import WORK, Exchange, Handler, Host, Piece, Route, Steps
 from appliance.handlers.leaders import NO_TAGS, CurrentLeaders
 from appliance.handlers.record_errors import explain
-from appliance.handlers.transactional_produce import FLAGS_AT, OWN, ProduceSteps
+from appliance.handlers.transactional_produce import (
+    FLAGS_AT,
+    OWN,
+    ProduceSteps,
+    has_transactional,
+)
 from appliance.metadata.effective import log_config
 from appliance.ring.messages import APPEND, UNVERIFIED, Message
 from appliance.wire import produce
 from appliance.wire.batch_header import CODEC_MASK, HEADER_SIZE, TRANSACTIONAL_BIT
 from appliance.wire.compression import ZSTD
-from appliance.wire.produce import Batch, PartitionAnswer, ProduceRequest
+from appliance.wire.messages import elements_max
+from appliance.wire.produce import Batch, ManyBatches, PartitionAnswer, ProduceRequest
 
 _MESSAGES = {
     errors.NOT_LEADER_OR_FOLLOWER: "another node leads this partition, or its I/O process here is"
@@ -40,26 +48,48 @@ _MESSAGES = {
     errors.KAFKA_STORAGE_ERROR: "the partition's storage is offline or short of space; see the log",
 }
 
+_PACE: Final = OWN + 3
+"""The index by which a long request waits to ask for more."""
+PACE_NS: Final = 100_000_000
+"""How long it waits for answers before."""
+
 
 def begin(host: Host, x: Exchange) -> None:
-    request = produce.parse(host.memory, x.position, x.end, x.version)
-    acks = request.acks
+    """Asks every partition; over several turns where there are many."""
+    try:
+        request = produce.parse(host.memory, x.position, x.end, x.version, produce.SLICE)
+    except ManyBatches:
+        host.work_in_line(x, _parse_in_turns(host, x), partial(_begin_long, host, x))
+        return
     answers: list[PartitionAnswer | None] = [None] * len(request.batches)
     step: ProduceSteps | None = None
     for _, _, position, length in request.batches:
         if length >= HEADER_SIZE and host.memory[position + FLAGS_AT] & TRANSACTIONAL_BIT:
             step = ProduceSteps(host, x.version, request)
             break
-    x.state = (request, answers, step)
-    x.silent = acks == 0
+    x.state = (request, answers, step, None)
+    x.silent = request.acks == 0
     x.deadline_ns = host.now_ns + request.timeout_ms * 1_000_000
     whole = 0 if step is None else step.refusal(host, x)
+    _ask_batches(host, x, 0, len(request.batches), whole)
+    if step is not None and step.routes:
+        step.begin(host, x)
+    if not x.pending:
+        _finish(host, x)
+
+
+def _ask_batches(host: Host, x: Exchange, first: int, last: int, whole: int) -> None:
+    """Asks for these batches, or refuses them. whole: the error code of the request."""
+    request, answers, step, _ = x.state
+    acks = request.acks
     refused = 0 if -1 <= acks <= 1 else errors.INVALID_REQUIRED_ACKS
     by_id = x.version >= produce.FIRST_TOPIC_ID
     everything = x.rights.everything
     overtaking = host.overtaking
     before_zstd = x.version < produce.FIRST_ZSTD
-    for index, batch in enumerate(request.batches):
+    batches = request.batches
+    for index in range(first, last):
+        batch = batches[index]
         topic, partition, position, length = batch
         route = host.route(topic, partition, by_id)
         code = whole or refused
@@ -76,10 +106,6 @@ def begin(host: Host, x: Exchange) -> None:
             host.ask(x, index, route, APPEND, 0, position, 0, length, acks)
         else:
             step.routes[index] = route
-    if step is not None and step.routes:
-        step.begin(host, x)
-    if not x.pending:
-        _finish(host, x)
 
 
 def _is_zstd(host: Host, batch: Batch) -> bool:
@@ -133,8 +159,11 @@ def _refused(
 
 
 def complete(host: Host, x: Exchange, index: int, message: Message | None, payload: bytes) -> None:
-    request, answers, step = x.state
-    if index >= OWN:
+    """Takes the answer to one batch, or to a question about its transaction."""
+    request, answers, step, long = x.state
+    if index == _PACE:
+        pass
+    elif index >= OWN:
         for at, (code, text) in step.hear(host, x, index, message, payload).items():
             answers[at] = PartitionAnswer(code, -1, -1, -1, text)
     elif message is None:
@@ -148,6 +177,9 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
     else:
         batch = request.batches[index]
         answers[index] = _refused(host, x, message.flags - 1, request, batch, message.c)
+    if long is not None:
+        _continue_long(host, x, long, paced=index == _PACE)
+        return
     if step is not None:
         step.go_on(host, x)
     if not x.pending and x.answer is None:
@@ -157,17 +189,22 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
 def expire(host: Host, x: Exchange) -> None:
     """Answer what is still open as timed out; the batches may yet be appended, so their bytes stay
     reserved."""
-    request, answers, step = x.state
+    request, answers, step, long = x.state
+    if long is not None and long.is_answering:
+        return
     for index, answer in enumerate(answers):
         if answer is None:
             answers[index] = _failed(errors.REQUEST_TIMED_OUT, request, request.batches[index])
+    if long is not None:
+        _give_up_long(host, x, long)
+        return
     _finish(host, x)
     if step is not None:
         step.give_up(host, x)
 
 
 def _finish(host: Host, x: Exchange) -> None:
-    request, answers, _ = x.state
+    request, answers, _, _ = x.state
     moved = False
     for answer in answers:
         if answer.error:
@@ -176,26 +213,174 @@ def _finish(host: Host, x: Exchange) -> None:
     if x.silent:
         host.finish_silently(x, close=any(answer.error for answer in answers))
     elif moved and x.version >= produce.FIRST_LEADER:
-        _finish_with_leaders(host, x)
+        leaders = CurrentLeaders(host, x)
+        _add_leaders(x, leaders, 0, len(answers))
+        _finish_with_leaders(host, x, produce.encode(request, answers, x.version, 0), leaders)
     else:
         host.finish(x, [produce.encode(request, answers, x.version, 0)])
 
 
-def _finish_with_leaders(host: Host, x: Exchange) -> None:
-    """The answer with who leads what was not appended because of that."""
-    request, answers, _ = x.state
-    leaders = CurrentLeaders(host, x)
+def _add_leaders(x: Exchange, leaders: CurrentLeaders, first: int, last: int) -> None:
+    """Adds the leader to the answer for each of these batches that another node must append."""
+    request, answers, _, _ = x.state
     by_id = x.version >= produce.FIRST_TOPIC_ID
-    for index, answer in enumerate(answers):
+    for index in range(first, last):
+        answer = answers[index]
         if answer.error == errors.NOT_LEADER_OR_FOLLOWER:
             batch = request.batches[index]
             tags = leaders.of_produce(batch.topic, batch.partition, by_id)
             answers[index] = answer._replace(leader=tags)
-    body, tags = produce.encode(request, answers, x.version, 0), leaders.endpoints()
+
+
+def _finish_with_leaders(host: Host, x: Exchange, body: bytes, leaders: CurrentLeaders) -> None:
+    """Finishes with the encoded answer and the addresses of the leaders that it names."""
+    tags = leaders.endpoints()
     pieces: list[Piece] = [body[:-1] + tags[:1]]  # the time of throttling stands at its end
     if len(tags) > 1:
         pieces.append(tags[1:])
     host.finish(x, pieces)
+
+
+# Many partitions ----------------------------------------------------------------------------------
+
+
+class LongProduce:
+    """The progress of a request that is asked for in parts. whole: the error code of all of it.
+    asked: batches that were asked for or refused. in_line: its transactional batches are begun.
+    is_paused: requests behind it wait. is_late: its time is over. is_answering: its answer is
+    being made."""
+
+    __slots__ = ("asked", "in_line", "is_answering", "is_late", "is_paused", "whole")
+
+    def __init__(self, whole: int) -> None:
+        self.whole = whole
+        self.asked = 0
+        self.in_line = self.is_paused = self.is_late = self.is_answering = False
+
+
+def _parse_in_turns(host: Host, x: Exchange) -> Steps:
+    most = elements_max(x.handler.key)
+    request = yield from produce.parse_in_slices(host.memory, x.position, x.end, x.version, most)
+    step: ProduceSteps | None = None
+    batches = request.batches
+    for at in range(0, len(batches), produce.SLICE):
+        if has_transactional(host.memory, batches[at : at + produce.SLICE]):
+            step = ProduceSteps(host, x.version, request)
+            break
+        yield
+    whole = 0 if step is None else (yield from step.refusal_in_turns(host, x))
+    answers: list[PartitionAnswer | None] = [None] * len(batches)
+    x.state = (request, answers, step, LongProduce(whole))
+    x.silent = request.acks == 0
+    x.deadline_ns = host.now_ns + request.timeout_ms * 1_000_000
+
+
+def _begin_long(host: Host, x: Exchange) -> None:
+    long: LongProduce = x.state[3]
+    long.is_paused = True
+    host.pause(x)
+    _ask_part(host, x, long)
+
+
+def _ask_part(host: Host, x: Exchange, long: LongProduce) -> None:
+    """Asks for the next batches. The rest follows when they are answered, or after PACE_NS where
+    that takes long: so a home has few of them in its ring, and no request keeps its place in line
+    by waiting for replicas."""
+    request, _, step, _ = x.state
+    first, count = long.asked, len(request.batches)
+    long.asked = min(count, first + produce.SLICE)
+    _ask_batches(host, x, first, long.asked, long.whole)
+    if not x.pending:
+        host.work(x, iter((None,)), partial(_go_on_long, host, x, long))
+    elif long.asked < count:
+        host.later(x, _PACE, PACE_NS)
+    elif step is None:
+        _end_asking(host, x, long)
+
+
+def _continue_long(host: Host, x: Exchange, long: LongProduce, *, paced: bool) -> None:
+    """Something has come."""
+    request, _, step, _ = x.state
+    if long.in_line:
+        step.go_on(host, x)
+    pending = x.pending
+    if long.asked < len(request.batches) and not paced and len(pending) == 1 and _PACE in pending:
+        del pending[_PACE]
+        paced = True
+    is_open = x.answer is None and not long.is_answering and WORK not in pending
+    if is_open and (paced or not pending):
+        _go_on_long(host, x, long)
+
+
+def _go_on_long(host: Host, x: Exchange, long: LongProduce) -> None:
+    """Asks for more, or answers when there is nothing more to ask for."""
+    request, _, step, _ = x.state
+    if long.is_late:
+        _finish_long(host, x, long)
+    elif long.asked < len(request.batches):
+        _ask_part(host, x, long)
+    elif step is not None and step.routes and not long.in_line:
+        long.in_line = True
+        step.begin(host, x)
+    elif not x.pending:
+        _finish_long(host, x, long)
+
+
+def _end_asking(host: Host, x: Exchange, long: LongProduce) -> None:
+    """Others may go on, on its connection and in line."""
+    if long.is_paused:
+        long.is_paused = False
+        host.unpause(x)
+        host.leave_line(x)
+
+
+def _give_up_long(host: Host, x: Exchange, long: LongProduce) -> None:
+    """Answers it now, without what was not asked for."""
+    request, _, step, _ = x.state
+    long.asked, long.is_late = len(request.batches), True
+    x.pending.pop(_PACE, None)
+    if long.in_line:
+        step.give_up(host, x)
+    if WORK not in x.pending:
+        _finish_long(host, x, long)
+
+
+def _finish_long(host: Host, x: Exchange, long: LongProduce) -> None:
+    """Answers over several turns."""
+    long.is_answering = True
+    codes: Counter[int] = Counter()
+    leaders = CurrentLeaders(host, x) if x.version >= produce.FIRST_LEADER else None
+    made: list[bytes] = []
+
+    def finish_made() -> None:
+        _end_asking(host, x, long)
+        for code, times in codes.items():
+            host.failed(x, code, times)
+        if x.silent:
+            host.finish_silently(x, close=bool(codes))
+        elif leaders is not None and codes[errors.NOT_LEADER_OR_FOLLOWER]:
+            _finish_with_leaders(host, x, made[0], leaders)
+        else:
+            host.finish(x, [made[0]])
+
+    host.work(x, _encode_long(x, codes, leaders, made), finish_made)
+
+
+def _encode_long(
+    x: Exchange, codes: "Counter[int]", leaders: CurrentLeaders | None, made: list[bytes]
+) -> Steps:
+    """Steps that count the error codes and add the encoded answer to `made`."""
+    request, answers, _, _ = x.state
+    for first in range(0, len(answers), produce.SLICE):
+        last = min(len(answers), first + produce.SLICE)
+        for answer in answers[first:last]:
+            if answer.error:
+                codes[answer.error] += 1
+        if leaders is not None:
+            _add_leaders(x, leaders, first, last)
+        yield
+    if not x.silent:
+        made.append((yield from produce.encode_in_slices(request, answers, x.version, 0)))
 
 
 HANDLER: Final[Handler] = Handler(*declared(0), begin, complete, expire, keeps_body=True)

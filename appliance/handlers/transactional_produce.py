@@ -12,6 +12,7 @@ the others that were held or not appended. Invariant: a batch that is not append
 before any that came after it.
 """
 
+from collections.abc import Generator, Iterator
 from typing import Final
 
 from kio.schema.errors import ErrorCode
@@ -19,6 +20,7 @@ from kio.schema.errors import ErrorCode
 from appliance.authorization.needs import WRITE_TRANSACTION
 from appliance.base import errors
 from appliance.handlers.exchange import Exchange, Host, Line, Route
+from appliance.handlers.gather import MANY
 from appliance.handlers.verifying import TransactionalProducer, VerificationRequest
 from appliance.ring.messages import ADDS, APPEND, TRANSACTIONAL, TRUSTED, Message
 from appliance.wire.batch_header import (
@@ -29,7 +31,7 @@ from appliance.wire.batch_header import (
     PRODUCER_ID_AT,
     TRANSACTIONAL_BIT,
 )
-from appliance.wire.produce import ProduceRequest
+from appliance.wire.produce import Batch, ProduceRequest
 
 FIRST_ABORTABLE: Final = 11
 FIRST_ADDING: Final = 12
@@ -53,13 +55,23 @@ RETRIED: Final = frozenset(
 """What a client must try again, and would not: it is told NOT_ENOUGH_REPLICAS."""
 
 
+def has_transactional(memory: memoryview, batches: list[Batch]) -> bool:
+    """True if one of them belongs to a transaction."""
+    for _, _, position, length in batches:
+        if length >= HEADER_SIZE and memory[position + FLAGS_AT] & TRANSACTIONAL_BIT:
+            return True
+    return False
+
+
 class ProduceSteps:
     """The open steps of a request with transactional batches. routes: of the batches that may be
     written, by their index. wants: index → guard (or 0) of those to be appended when it is this
     request's turn.
     """
 
-    __slots__ = ("_flags", "_producer", "_question", "_request", "_version", "routes", "wants")
+    __slots__ = (
+        "_flags", "_producer", "_question", "_request", "_unsent", "_version", "routes", "wants",
+    )  # fmt: skip
 
     def __init__(self, host: Host, version: int, request: ProduceRequest) -> None:
         self._version = version
@@ -73,26 +85,47 @@ class ProduceSteps:
             self._flags |= TRUSTED
         self.routes: dict[int, Route] = {}
         self.wants: dict[int, int] = {}
+        self._unsent: dict[int, int] = {}  # wanted, and not asked for yet
 
     def refusal(self, host: Host, x: Exchange) -> int:
         """The error code for the request as a whole, or NONE."""
+        for code in self._checks(host, x):
+            if code >= 0:
+                return code
+        raise AssertionError("the last check says what holds")
+
+    def refusal_in_turns(self, host: Host, x: Exchange) -> Generator[None, None, int]:
+        """The same, with a stop after MANY batches."""
+        for code in self._checks(host, x):
+            if code >= 0:
+                return code
+            yield
+        raise AssertionError("the last check says what holds")
+
+    def _checks(self, host: Host, x: Exchange) -> Iterator[int]:
+        """-1 after every MANY batches, and in the end the error code."""
         request = self._request
         if request.transactional_id is None:
-            return errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+            yield errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+            return
         name = request.transactional_id.decode(errors="replace")
         if code := x.rights.refusal(WRITE_TRANSACTION, name):
-            return code
+            yield code
+            return
         found: set[tuple[int, int]] = set()
         memory = host.memory
-        for _, _, at, length in request.batches:
+        for number, (_, _, at, length) in enumerate(request.batches, 1):
             if length >= HEADER_SIZE and memory[at + FLAGS_AT] & TRANSACTIONAL_BIT:
                 (producer_id,) = INT64.unpack_from(memory, at + PRODUCER_ID_AT)
                 (epoch,) = INT16.unpack_from(memory, at + PRODUCER_EPOCH_AT)
                 found.add((producer_id, epoch))
+            if number % MANY == 0:
+                yield -1
         if len(found) > 1:
-            return errors.INVALID_PRODUCER_ID_MAPPING
+            yield errors.INVALID_PRODUCER_ID_MAPPING
+            return
         self._producer = TransactionalProducer(name, *found.pop())
-        return errors.NONE
+        yield errors.NONE
 
     def begin(self, host: Host, x: Exchange) -> None:
         """Append, or stand in line."""
@@ -105,13 +138,27 @@ class ProduceSteps:
             host.hold(x, _HELD)
 
     def _append(self, host: Host, x: Exchange) -> None:
-        """Ask for what is wanted."""
+        """Ask for what is wanted: for MANY batches now, for the next ones when they are answered.
+        Requests behind one with more wait for its answer, so that none overtakes it."""
+        if len(self.wants) <= MANY:
+            self._ask_for(host, x, self.wants)
+            self.wants.clear()
+            return
+        self._unsent.update(self.wants)
+        self.wants.clear()
+        self._append_part(host, x)
+
+    def _append_part(self, host: Host, x: Exchange) -> None:
+        unsent = self._unsent
+        self._ask_for(host, x, {index: unsent.pop(index) for index in list(unsent)[:MANY]})
+
+    def _ask_for(self, host: Host, x: Exchange, guards: dict[int, int]) -> None:
+        """guards: by the index of a batch."""
         request = self._request
-        for index, guard in self.wants.items():
+        for index, guard in guards.items():
             _, _, position, length = request.batches[index]
             route = self.routes[index]
             host.ask(x, index, route, APPEND, self._flags, position, guard, length, request.acks)
-        self.wants.clear()
 
     def unverified(self, x: Exchange, index: int, guard: int) -> None:
         """The home does not know the transaction as open."""
@@ -145,6 +192,9 @@ class ProduceSteps:
 
     def go_on(self, host: Host, x: Exchange) -> None:
         """Something has come: verify what must be when nothing else will, or leave the line."""
+        if self._unsent and not x.pending:
+            self._append_part(host, x)
+            return
         line = host.line(x)
         if line.asking is not None and line.asking is not x:
             _resume(host, line, line.asking)
@@ -160,6 +210,7 @@ class ProduceSteps:
     def give_up(self, host: Host, x: Exchange) -> None:
         """Drops the request; batches under way may still be appended."""
         self.wants.clear()
+        self._unsent.clear()
         x.pending.pop(_HELD, None)
         self.go_on(host, x)
 

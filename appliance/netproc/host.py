@@ -98,6 +98,7 @@ class NetprocHost(Host):
         self.routing = 0
         self.on_work: Callable[[Exchange, Steps, Callable[[], None]], None] | None = None
         self.on_work_in_line: Callable[[Exchange, Steps, Callable[[], None]], None] | None = None
+        self.on_leave_line: Callable[[Exchange], None] | None = None
         self.verifies = True
         self.overtaking = Overtaking()
         self._errors = seat.errors
@@ -320,6 +321,10 @@ class NetprocHost(Host):
     def work_in_line(self, x: Exchange, steps: Steps, then: Callable[[], None]) -> None:
         assert self.on_work_in_line is not None, "the server says who does it"
         self.on_work_in_line(x, steps, then)
+
+    def leave_line(self, x: Exchange) -> None:
+        assert self.on_leave_line is not None, "the server says whose line it is"
+        self.on_leave_line(x)
 
     def pause(self, x: Exchange) -> None:
         x.connection.kept += 1

@@ -55,6 +55,7 @@ class LongRequests:
         self._under_way: list[Exchange] = []
         host.on_work = self.continue_with
         host.on_work_in_line = self.begin_in_line
+        host.on_leave_line = self.leave_line
 
     def begin_long(self, host: Host, x: Exchange) -> None:
         """Let its handler begin, once the request is decoded if that takes several turns. Raises
@@ -87,6 +88,11 @@ class LongRequests:
         x.connection.kept += 1
         self.in_line.append((x, steps, then))
         self._advance_line()
+
+    def leave_line(self, x: Exchange) -> None:
+        """Others in line may begin, though this one is not answered."""
+        if x in self._under_way:
+            self._under_way.remove(x)
 
     def _advance_line(self) -> None:
         while self.in_line:
@@ -146,6 +152,8 @@ class LongRequests:
         why = f"{x.handler.name} v{x.version}: {problem}"
         connection.complain("refused-request", why, problem.bound)
         connection.close()
+        if x.number != NO_NUMBER:  # its memory was held until now
+            self._barrier.exchanges.settle(x)
 
     def _drop(self, x: Exchange) -> None:
         """It ends, perhaps in the middle of its work."""
@@ -157,7 +165,11 @@ class LongRequests:
 
 
 def _is_under_way(x: Exchange) -> bool:
-    return x.number != NO_NUMBER and x.answer is None and not x.connection.closed
+    """True for one that still asks. What has arrived to be kept is kept, even of a connection that
+    is closed."""
+    if x.number == NO_NUMBER or x.answer is not None:
+        return False
+    return x.handler.keeps_body or not x.connection.closed
 
 
 def let_go(x: Exchange) -> None:

@@ -6,12 +6,14 @@ versions 3-8 use fixed lengths, 9 and later compact ones with tagged fields (KIP
 in place of the name (KIP-516).
 """
 
+from collections.abc import Generator
 from functools import partial
 from struct import Struct, error
 from struct import pack as _pack
 from typing import Final, NamedTuple
 
 from appliance.base.errors import MalformedRequest
+from appliance.config.bounds import ELEMENTS
 from appliance.wire.varint import SMALL, STRING_MAX, read_uvarint, skip_tagged_fields, uvarint
 
 LOWEST = 3
@@ -21,6 +23,9 @@ FIRST_FLEXIBLE = 9
 FIRST_TOPIC_ID = 13
 FIRST_RECORD_ERRORS = 8
 FIRST_LEADER = 10
+SLICE: Final = 256
+"""Partitions between two stops, some hundred µs."""
+_ANY_NUMBER: Final = 1 << 62
 
 _I16 = Struct(">h").unpack_from
 _I32 = Struct(">i").unpack_from
@@ -29,6 +34,10 @@ _ACKS_TIMEOUT_COUNT8 = Struct(">hiB").unpack_from  # the last one is a varint's 
 _INDEX_LENGTH = Struct(">ii").unpack_from
 _INDEX_LENGTH8 = Struct(">iB").unpack_from
 _ONE_BYTE: Final = 127  # the largest value of a varint of one byte
+
+
+class ManyBatches(Exception):
+    """The request names more partitions than are to be parsed at once."""
 
 
 class Batch(NamedTuple):
@@ -76,13 +85,15 @@ answered: Final = partial(tuple.__new__, PartitionAnswer)
 """A PartitionAnswer of one tuple with all its fields."""
 
 
-def parse(memory: memoryview, position: int, end: int, version: int) -> ProduceRequest:
+def parse(
+    memory: memoryview, position: int, end: int, version: int, most: int = _ANY_NUMBER
+) -> ProduceRequest:
     """Parse the body that lies at memory[position:end]. Raises MalformedRequest, never reads past
-    `end`."""
+    `end`, and ManyBatches when it names more than `most` topics and partitions."""
     p = position
     try:
         if version < FIRST_FLEXIBLE:
-            return _parse_fixed(memory, p, end)
+            return _parse_fixed(memory, p, end, most)
         body = memory[:end]  # what lies behind belongs to others: reading there is an IndexError
         size = body[p]
         p += 1
@@ -102,7 +113,7 @@ def parse(memory: memoryview, position: int, end: int, version: int) -> ProduceR
         batches: list[Batch] = []
         topics: list[tuple[bytes, int]] = []
         for _ in range(topic_count - 1):
-            p = _topic_flexible(body, p, end, version, batches, topics)
+            p = _add_topic(body, p, end, version, batches, topics, most)
         if body[p]:
             p = skip_tagged_fields(body, p, end)
         else:
@@ -114,52 +125,16 @@ def parse(memory: memoryview, position: int, end: int, version: int) -> ProduceR
         raise MalformedRequest("Produce request ends inside a field") from cause
 
 
-def _parse_fixed(memory: memoryview, p: int, end: int) -> ProduceRequest:
-    (size,) = _I16(memory, p)
-    p += 2
-    transactional_id = None
-    if size >= 0:
-        _check_string(size, end - p)
-        transactional_id = bytes(memory[p : p + size])
-        p += size
-    acks, timeout_ms, topic_count = _ACKS_TIMEOUT_COUNT(memory, p)
-    p += 10
-    _check_count(topic_count, end - p, 6)
-    batches: list[Batch] = []
-    topics: list[tuple[bytes, int]] = []
-    for _ in range(topic_count):
-        (size,) = _I16(memory, p)
-        p += 2
-        if size < 0 or p + size > end:
-            raise MalformedRequest(f"topic name of {size} bytes, {end - p} remain")
-        topic = bytes(memory[p : p + size])
-        p += size
-        (count,) = _I32(memory, p)
-        p += 4
-        _check_count(count, end - p, 8)
-        for _ in range(count):
-            partition, length = _INDEX_LENGTH(memory, p)
-            p += 8
-            if length < -1 or p + length > end:
-                raise MalformedRequest(f"records of {length} bytes, {end - p} remain")
-            batches.append(_batch((topic, partition, p, length)))
-            if length > 0:
-                p += length
-        topics.append((topic, len(batches)))
-    if p != end:
-        raise _not_at_its_end(p, end)
-    return _request((transactional_id, acks, timeout_ms, batches, topics))
-
-
-def _topic_flexible(
+def _add_topic(
     body: memoryview,
     p: int,
     end: int,
     version: int,
     batches: list[Batch],
     topics: list[tuple[bytes, int]],
+    most: int,
 ) -> int:
-    """One topic entry at `p`, added to the lists; the position after it."""
+    """One topic entry at `p`, added to the lists; the position after it. Raises ManyBatches."""
     size = 17
     if version < FIRST_TOPIC_ID:
         size, p = body[p], p + 1
@@ -174,6 +149,8 @@ def _topic_flexible(
         count, p = read_uvarint(body, p - 1, end)
     if not 0 < count <= 1 + (end - p) // 6:
         raise _too_many(count - 1, end - p)
+    if len(topics) + len(batches) + count > most:
+        raise ManyBatches
     for _ in range(count - 1):
         partition, length = _INDEX_LENGTH8(body, p)
         p += 5
@@ -191,6 +168,176 @@ def _topic_flexible(
         p = skip_tagged_fields(body, p, end) if body[p] else p + 1
     topics.append((topic, len(batches)))
     return skip_tagged_fields(body, p, end) if body[p] else p + 1
+
+
+def parse_in_slices(
+    memory: memoryview, position: int, end: int, version: int, most: int
+) -> Generator[None, None, ProduceRequest]:
+    """The request that `parse` gives, with a stop after every SLICE partitions. Raises
+    MalformedRequest, also for more than `most` topics and partitions."""
+    try:
+        return (yield from _parse_slices(memory[:end], position, end, version, most))
+    except (error, IndexError) as cause:
+        raise MalformedRequest("Produce request ends inside a field") from cause
+
+
+def _parse_slices(
+    body: memoryview, p: int, end: int, version: int, most: int
+) -> Generator[None, None, ProduceRequest]:
+    flexible = version >= FIRST_FLEXIBLE
+    head = _head_flexible(body, p, end) if flexible else _head_fixed(body, p, end)
+    transactional_id, acks, timeout_ms, topic_count, p = head
+    batches: list[Batch] = []
+    topics: list[tuple[bytes, int]] = []
+    done = 0
+    for _ in range(topic_count):
+        if flexible:
+            topic, left, p = _topic_flexible(body, p, end, version)
+        else:
+            topic, left, p = _topic_fixed(body, p, end)
+        if len(topics) + len(batches) + left >= most:
+            raise MalformedRequest(
+                f"more than {most} topics and partitions (penstock.request.max.elements)", ELEMENTS
+            )
+        while left:
+            count = min(left, SLICE)
+            if flexible:
+                p = _batches_flexible(body, p, end, topic, count, batches)
+            else:
+                p = _batches_fixed(body, p, end, topic, count, batches)
+            left -= count
+            if left:
+                yield
+        topics.append((topic, len(batches)))
+        if flexible:
+            p = skip_tagged_fields(body, p, end) if body[p] else p + 1
+        if len(topics) + len(batches) - done >= SLICE:
+            done = len(topics) + len(batches)
+            yield
+    if flexible:
+        p = skip_tagged_fields(body, p, end) if body[p] else p + 1
+    if p != end:
+        raise _not_at_its_end(p, end)
+    return _request((transactional_id, acks, timeout_ms, batches, topics))
+
+
+def _head_flexible(body: memoryview, p: int, end: int) -> tuple[bytes | None, int, int, int, int]:
+    """(transactional id, acks, timeout in ms, topics, position of the first topic)."""
+    size = body[p]
+    p += 1
+    if size > _ONE_BYTE:
+        size, p = read_uvarint(body, p - 1, end)
+    transactional_id = None
+    if size > 0:
+        _check_string(size - 1, end - p)
+        transactional_id = bytes(body[p : p + size - 1])
+        p += size - 1
+    acks, timeout_ms, count = _ACKS_TIMEOUT_COUNT8(body, p)
+    p += 7
+    if count > _ONE_BYTE:
+        count, p = read_uvarint(body, p - 1, end)
+    if not 0 < count <= 1 + (end - p) // 3:
+        raise _too_many(count - 1, end - p)
+    return transactional_id, acks, timeout_ms, count - 1, p
+
+
+def _head_fixed(body: memoryview, p: int, end: int) -> tuple[bytes | None, int, int, int, int]:
+    (size,) = _I16(body, p)
+    p += 2
+    transactional_id = None
+    if size >= 0:
+        _check_string(size, end - p)
+        transactional_id = bytes(body[p : p + size])
+        p += size
+    acks, timeout_ms, count = _ACKS_TIMEOUT_COUNT(body, p)
+    p += 10
+    _check_count(count, end - p, 6)
+    return transactional_id, acks, timeout_ms, count, p
+
+
+def _parse_fixed(memory: memoryview, p: int, end: int, most: int) -> ProduceRequest:
+    transactional_id, acks, timeout_ms, topic_count, p = _head_fixed(memory, p, end)
+    batches: list[Batch] = []
+    topics: list[tuple[bytes, int]] = []
+    for _ in range(topic_count):
+        topic, count, p = _topic_fixed(memory, p, end)
+        if len(topics) + len(batches) + count > most:
+            raise ManyBatches
+        p = _batches_fixed(memory, p, end, topic, count, batches)
+        topics.append((topic, len(batches)))
+    if p != end:
+        raise _not_at_its_end(p, end)
+    return _request((transactional_id, acks, timeout_ms, batches, topics))
+
+
+def _topic_fixed(memory: memoryview, p: int, end: int) -> tuple[bytes, int, int]:
+    """(name, partitions, position of the first one) of the topic entry at `p`."""
+    (size,) = _I16(memory, p)
+    p += 2
+    if size < 0 or p + size > end:
+        raise MalformedRequest(f"topic name of {size} bytes, {end - p} remain")
+    topic = bytes(memory[p : p + size])
+    p += size
+    (count,) = _I32(memory, p)
+    p += 4
+    _check_count(count, end - p, 8)
+    return topic, count, p
+
+
+def _batches_fixed(
+    memory: memoryview, p: int, end: int, topic: bytes, count: int, batches: list[Batch]
+) -> int:
+    """Add the next `count` partitions; the position behind them."""
+    for _ in range(count):
+        partition, length = _INDEX_LENGTH(memory, p)
+        p += 8
+        if length < -1 or p + length > end:
+            raise MalformedRequest(f"records of {length} bytes, {end - p} remain")
+        batches.append(_batch((topic, partition, p, length)))
+        if length > 0:
+            p += length
+    return p
+
+
+def _topic_flexible(body: memoryview, p: int, end: int, version: int) -> tuple[bytes, int, int]:
+    """(name or id, partitions, position of the first one) of the topic entry at `p`."""
+    size = 17
+    if version < FIRST_TOPIC_ID:
+        size, p = body[p], p + 1
+        if size > _ONE_BYTE:
+            size, p = read_uvarint(body, p - 1, end)
+    if not 0 < size <= STRING_MAX + 1 or p + size - 1 > end:
+        raise MalformedRequest(f"topic name of {size - 1} bytes, {end - p} remain")
+    topic = bytes(body[p : p + size - 1])
+    p += size - 1
+    count, p = body[p], p + 1
+    if count > _ONE_BYTE:
+        count, p = read_uvarint(body, p - 1, end)
+    if not 0 < count <= 1 + (end - p) // 6:
+        raise _too_many(count - 1, end - p)
+    return topic, count - 1, p
+
+
+def _batches_flexible(
+    body: memoryview, p: int, end: int, topic: bytes, count: int, batches: list[Batch]
+) -> int:
+    """Add the next `count` partitions; the position behind them."""
+    for _ in range(count):
+        partition, length = _INDEX_LENGTH8(body, p)
+        p += 5
+        if length > _ONE_BYTE:
+            if body[p] <= _ONE_BYTE:  # less than 16 KB, as most are
+                length, p = length - 128 | body[p] << 7, p + 1
+            else:
+                length, p = read_uvarint(body, p - 1, end)
+        length -= 1
+        if p + length > end:
+            raise MalformedRequest(f"records of {length} bytes, {end - p} remain")
+        batches.append(_batch((topic, partition, p, length)))
+        if length > 0:
+            p += length
+        p = skip_tagged_fields(body, p, end) if body[p] else p + 1
+    return p
 
 
 def _check_string(size: int, remaining: int) -> None:
@@ -251,20 +398,78 @@ def encode(
 def _encode_fixed(
     request: ProduceRequest, answers: list[PartitionAnswer], version: int, throttle_ms: int
 ) -> bytes:
-    out = [_pack(">i", len(request.topics))]
+    out = [_count_of_topics(request, flexible=False)]
     first = 0
     for topic, last in request.topics:
-        out.append(_pack(f">h{len(topic)}si", len(topic), topic, last - first))
-        for batch, answer in zip(request.batches[first:last], answers[first:last], strict=True):
-            if version >= 5:
-                out.append(_FIXED_5.pack(batch.partition, *answer[:4]))
-            else:
-                out.append(_FIXED_3.pack(batch.partition, *answer[:3]))
-            if version >= 8:
-                out.append(_message_fixed(answer))
+        out.append(_topic_head(topic, last - first, version))
+        _add_answers_fixed(out, request.batches, answers, first, last, version)
         first = last
     out.append(_pack(">i", throttle_ms))
     return b"".join(out)
+
+
+def encode_in_slices(
+    request: ProduceRequest, answers: list[PartitionAnswer], version: int, throttle_ms: int
+) -> Generator[None, None, bytes]:
+    """The body that `encode` gives, with a stop after every SLICE topics and partitions."""
+    flexible = version >= FIRST_FLEXIBLE
+    out = [_count_of_topics(request, flexible=flexible)]
+    first = done = 0
+    for topic, last in request.topics:
+        out.append(_topic_head(topic, last - first, version))
+        while first < last:
+            end = min(last, first + SLICE)
+            _add_answers(out, request.batches, answers, first, end, version)
+            first = end
+            if first < last:
+                yield
+        if flexible:
+            out.append(b"\x00")
+        if len(out) - done >= SLICE:
+            done = len(out)
+            yield
+    out.append(_pack(">ib", throttle_ms, 0) if flexible else _pack(">i", throttle_ms))
+    return b"".join(out)
+
+
+def _count_of_topics(request: ProduceRequest, *, flexible: bool) -> bytes:
+    count = len(request.topics)
+    return uvarint(count + 1) if flexible else _pack(">i", count)
+
+
+def _topic_head(topic: bytes, count: int, version: int) -> bytes:
+    """The bytes before the answers for `count` partitions of a topic."""
+    if version < FIRST_FLEXIBLE:
+        return _pack(f">h{len(topic)}si", len(topic), topic, count)
+    if version >= FIRST_TOPIC_ID:
+        return topic + uvarint(count + 1)
+    return uvarint(len(topic) + 1) + topic + uvarint(count + 1)
+
+
+def _add_answers(
+    out: list[bytes], batches: list[Batch], answers: list[PartitionAnswer], first: int, last: int,
+    version: int,
+) -> None:  # fmt: skip
+    """Add the answers for these partitions of one topic."""
+    if version < FIRST_FLEXIBLE:
+        _add_answers_fixed(out, batches, answers, first, last, version)
+        return
+    for batch, answer in zip(batches[first:last], answers[first:last], strict=True):
+        out.append(_FIXED_5.pack(batch.partition, *answer[:4]))
+        out.append(_NOTHING_FLEXIBLE if answer.message is None else _message_flexible(answer))
+
+
+def _add_answers_fixed(
+    out: list[bytes], batches: list[Batch], answers: list[PartitionAnswer], first: int, last: int,
+    version: int,
+) -> None:  # fmt: skip
+    for batch, answer in zip(batches[first:last], answers[first:last], strict=True):
+        if version >= 5:
+            out.append(_FIXED_5.pack(batch.partition, *answer[:4]))
+        else:
+            out.append(_FIXED_3.pack(batch.partition, *answer[:3]))
+        if version >= 8:
+            out.append(_message_fixed(answer))
 
 
 def _message_fixed(answer: PartitionAnswer) -> bytes:

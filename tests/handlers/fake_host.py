@@ -249,7 +249,7 @@ class FakeHost(Host):
         self.failures.clear()
 
     def failed(self, x, code, times=1):
-        self.failures.append(code)
+        self.failures += [code] * times
 
     def finish_silently(self, x, close):
         x.answer = []

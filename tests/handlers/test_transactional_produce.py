@@ -63,8 +63,8 @@ class TopicsAlone(Authorizer):
 class Host(FakeHost):
     """With two partitions of `__transaction_state`, unless `coordinated` is False."""
 
-    def __init__(self, coordinated=True):
-        super().__init__()
+    def __init__(self, coordinated=True, partitions=4):
+        super().__init__(partitions)
         if coordinated:
             record = kraft.TopicRecord(name="__transaction_state", topic_id=b"s" * 16)
             self.image.apply(0, record)

@@ -53,6 +53,15 @@ def produce_values(acks: int, timeout_ms: int, topics: list) -> dict:
     }
 
 
+def finish(steps):
+    """What a generator returns in the end."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
+
+
 @given(
     version=st.sampled_from(PRODUCE_VERSIONS),
     acks=st.sampled_from([-1, 0, 1]),
@@ -76,6 +85,8 @@ def test_produce_request_says_what_kio_wrote(version, acks, timeout_ms, topics, 
         for b in request.batches
     ]
     assert found == asked
+    sliced = produce.parse_in_slices(memory, len(before), len(before) + len(body), version, 1000)
+    assert finish(sliced) == request
 
 
 @given(version=st.sampled_from(PRODUCE_VERSIONS), topics=produce_topics, data=st.data())
@@ -86,6 +97,10 @@ def test_produce_request_cut_anywhere_is_refused(version, topics, data):
         produce.parse(memoryview(body), 0, cut, version)
     with pytest.raises(MalformedRequest):
         produce.parse(memoryview(body + b"\0"), 0, len(body) + 1, version)
+    with pytest.raises(MalformedRequest):
+        finish(produce.parse_in_slices(memoryview(body), 0, cut, version, 1000))
+    with pytest.raises(MalformedRequest):
+        finish(produce.parse_in_slices(memoryview(body + b"\0"), 0, len(body) + 1, version, 1000))
 
 
 @given(version=st.sampled_from(PRODUCE_VERSIONS), topics=produce_topics, data=st.data())
@@ -100,7 +115,9 @@ def test_produce_response_is_what_kio_reads(version, topics, data):
         )
         for _ in request.batches
     ]  # fmt: skip
-    answer = messages.decode_response(0, version, produce.encode(request, answers, version, 7))
+    encoded = produce.encode(request, answers, version, 7)
+    assert finish(produce.encode_in_slices(request, answers, version, 7)) == encoded
+    answer = messages.decode_response(0, version, encoded)
     assert answer.throttle_time == timedelta(milliseconds=7)
     flat = [row for topic in answer.responses for row in topic.partition_responses]
     for row, batch, given_answer in zip(flat, request.batches, answers, strict=True):
