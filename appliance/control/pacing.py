@@ -11,13 +11,13 @@ from collections import deque
 from collections.abc import Callable, Generator
 from typing import Final
 
-from appliance.base.errors import UNKNOWN_SERVER_ERROR
+from appliance.base.errors import NETWORK_EXCEPTION, UNKNOWN_SERVER_ERROR
 from appliance.control.asked import ForgedRequest
 from appliance.control.deciding import Deciding
 from appliance.control.quorum_wire import SERVED
 from appliance.control.waiting import Body, Unencoded
 from appliance.handlers.admin import AdminContext
-from appliance.ring.messages import ENSURE_TOPIC, FORWARD, Message
+from appliance.ring.messages import CANCEL, ENSURE_TOPIC, FORWARD, Message
 from appliance.ring.process_table import NETPROC
 from appliance.shell.links import Links
 
@@ -70,6 +70,8 @@ class PacedRequests:
         for message in messages:
             if message.op == FORWARD and message.b >> 16 in _AT_ONCE:
                 context = self._decide_on(netproc, message, context)
+            elif message.op == CANCEL:
+                self._drop_request(netproc, message.token)
             elif message.op not in (FORWARD, ENSURE_TOPIC):
                 continue
             elif self.late or self._left < 0 or _is_long(message):
@@ -146,6 +148,18 @@ class PacedRequests:
             self._caught(f"request {api}", bug)
             self._answer(netproc, message.token, UNKNOWN_SERVER_ERROR, b"")
             return None
+
+    def _drop_request(self, netproc: int, token: int) -> None:
+        """Its connection is gone: while it waits it is not decided any more. The answer tells the
+        netproc that its bytes are needed no more."""
+        for at, (one, message) in enumerate(self.late):
+            if one == netproc and message.token == token and message.op == FORWARD:
+                if at == 0 and self._decoding is not None:
+                    self._decoding = None
+                    self._steps.forget_decoded()
+                del self.late[at]
+                self._answer(netproc, token, NETWORK_EXCEPTION, b"")
+                return
 
     def drop_netproc(self, netproc: int) -> None:
         """It died: nobody waits for what it asked, and its memory is another one's."""

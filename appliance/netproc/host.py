@@ -357,10 +357,15 @@ class NetprocHost(Host):
                 self._outbox.keep(home, fields, None, None)
         x.pending.clear()
 
-    def abandoned(self) -> None:
-        """A connection is closed that waits for an answer."""
+    def abandoned(self, x: Exchange) -> None:
+        """A connection is closed that waits for this answer: control need not decide any more."""
         if self._kept:
             self._outbox.abandoned()
+        token = x.number << 32
+        if token in self._outbox.unanswered:
+            fields = (messages.CANCEL, 0, 0, token, 0, 0, 0, 0)
+            if not self._outbox.push(CONTROL_HOME, fields, None, None):
+                self._outbox.keep(CONTROL_HOME, fields, None, None)
 
     def schedule(self, x: Exchange) -> None:
         if x.number == NO_NUMBER:
@@ -420,7 +425,8 @@ class NetprocHost(Host):
 
     def hang_up(self, x: Exchange, why: str) -> None:
         connection: Connection = x.connection
-        connection.complain("hung-up", f"{x.handler.name}: {why}")
+        if not connection.closed:
+            connection.complain("hung-up", f"{x.handler.name}: {why}")
         x.answer = []
         connection.close()
 

@@ -181,7 +181,7 @@ class Intake(RequestReceiver[Connection]):
     def abandoned(self, x: Exchange) -> None:
         """Its parked reads are cancelled; what holds memory ends when its completions come, or when
         control is not asked any more."""
-        self._host.abandoned()
+        self._host.abandoned(x)
         if x.number != NO_NUMBER and not x.handler.keeps_body:
             self._host.cancel(x)
             self._exchanges.end(x)

@@ -47,7 +47,8 @@ read is answered, too, when the high watermark is that or higher (0: that is no 
 batch is always returned whole, however big. Answered by FOUND."""
 
 CANCEL: Final = 3
-"""Forget the parked reads whose token >> 32 equals this token >> 32. Not answered."""
+"""Forget the parked reads whose token >> 32 equals this token >> 32. Not answered. To control: what
+this token asks need not be decided, if it is not yet: its client is gone. Then it is answered."""
 
 LIST_OFFSET: Final = 4
 """Offset for a timestamp. a: timestamp in ms or -1 latest, -2 earliest, -3 max timestamp, -4
@@ -267,7 +268,7 @@ SENT: Final = {
     ),
     (IOPROC, IOPROC): frozenset((MARK, APPENDED, KNOWS, KNOWN)),
     (IOPROC, CONTROL): frozenset((ASSIGN, PRODUCER_IDS, ISR_CHANGE, FOLDER_FAILED)),
-    (NETPROC, CONTROL): frozenset((FORWARD, ENSURE_TOPIC)),
+    (NETPROC, CONTROL): frozenset((FORWARD, ENSURE_TOPIC, CANCEL)),
     (CONTROL, NETPROC): frozenset((ANSWERED,)),
     (CONTROL, IOPROC): frozenset((PRODUCER_ID_BLOCK, ISR_REFUSED)),
 }  # fmt: skip

@@ -4,10 +4,11 @@ import pytest
 from test_control_shell import Appliance
 
 from appliance.base import errors
+from appliance.base.errors import NETWORK_EXCEPTION
 from appliance.control import pacing
 from appliance.control.pacing import BYTES, PacedRequests
 from appliance.control.waiting import Unencoded
-from appliance.ring.messages import ENSURE_TOPIC, FORWARD, WATCH, Message
+from appliance.ring.messages import CANCEL, ENSURE_TOPIC, FORWARD, WATCH, Message
 from appliance.wire.messages import decode_response, request_versions
 from benchmarks import largest
 from tests.netproc.test_largest_turns import counting
@@ -74,6 +75,21 @@ def test_long_ones_are_decided_one_in_a_turn_in_their_order():
         if not some.late:
             break
     assert decided == [0, 1, 2, 3]
+
+
+def test_who_is_gone_is_not_decided_for(monkeypatch):
+    monkeypatch.setattr(pacing, "STEPS", 1)
+    some, decided = paced()
+    some.decide_all(0, [message(token, size=BYTES + 1) for token in range(3)])
+    some.decide_all(1, [message(1, size=BYTES + 1)])
+    some.run_turn()  # the first one is being decoded
+    gone = [message(token, op=CANCEL) for token in (0, 1, 7)]
+    some.decide_all(0, gone)
+    dropped = [(0, token, NETWORK_EXCEPTION, b"") for token in (0, 1)]
+    assert decided == dropped, "its netproc is told, once"
+    while some.late:
+        some.run_turn()
+    assert decided == [*dropped, 2, 1], "the other netproc's request has the same number"
 
 
 def test_a_long_one_is_decoded_before_it_is_decided(monkeypatch):
