@@ -147,7 +147,7 @@ _OWN = (
     Setting("penstock.request.max.elements", INT, 32_768, "Elements of arrays that one request of a client may have (topics, partitions, groups, …; of other plain numbers four count as one): twice as many as there may be partitions by default. A request with more is refused, and its connection is closed.", low=1024, high=1_048_576),
     Setting("penstock.request.max.bytes", INT, 16_777_216, "Bytes of one request of a client other than Produce. A longer one is refused, and its connection is closed.", low=65_536),
     Setting("penstock.groups.max", INT, 20_000, "Groups that a node keeps, those with committed offsets alone included; a further one is refused with GROUP_MAX_SIZE_REACHED.", low=1),
-    Setting("penstock.group.metadata.max.bytes", LONG, 67_108_864, "Bytes of the protocols that members of classic groups say when they join, over all groups of a node; a member beyond is refused with GROUP_MAX_SIZE_REACHED.", low=65_536),
+    Setting("penstock.group.metadata.max.bytes", LONG, 134_217_728, "Memory for the names of all groups of a node and for what their members say: protocols, assignments, subscriptions. What is beyond is refused with GROUP_MAX_SIZE_REACHED.", low=65_536),
     Setting("penstock.group.regex.max.steps", LONG, 134_217_728, "Work of one regular expression of a consumer group: instructions of its program times letters of all topic names. So much takes some 150 ms at most.", low=1024),
     Setting("penstock.transactional.ids.max", INT, 50_000, "Transactional ids that a node keeps until transactional.id.expiration.ms; a further one is refused with POLICY_VIOLATION.", low=1),
     Setting("penstock.spin.us", INT, 50, "Time for which a busy process polls for work before it sleeps, in µs; 0: never.", low=0, high=1000),

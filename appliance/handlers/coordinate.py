@@ -128,6 +128,8 @@ class Coordinate:
         if is_whole:
             return _split(self._kind.cut_whole(version, body, count), asked)
         assert rows is not None
+        if rows.split is not None:
+            return _split(rows.split(version, body, count), asked)
         only = None
         if rows.name is None:
             ((partition, _),) = self._kind.parts(key, version, body, count)

@@ -100,6 +100,8 @@ class Dispatcher:
                     host = self._hosts.get(message[5] >> API_SHIFT, self._refusing)
                     if host is not None:
                         host.take(asker, message, now_ms)
+                        postponed.payload -= host.long.answered
+                        host.long.answered = 0
                 elif op == MARK:
                     self._mark(asker, partition, message, now_ms)
                 elif op == APPENDED:

@@ -7,7 +7,7 @@ before anything is allocated. What is written is what the schemas write of the s
 Callers: `messages.decode_request`, `plain.encode`, and the network process, which splits a fetch.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from struct import Struct
 from typing import Any, Final
 
@@ -18,6 +18,8 @@ OFFSET_COMMIT: Final = 8
 OFFSET_FETCH: Final = 9
 COMMIT_VERSIONS: Final = range(5, 11)
 FETCH_VERSIONS: Final = range(8, 11)
+SPLIT: Final = 256
+"""Topics and groups between two stops, some hundred µs."""
 _FLEXIBLE_COMMIT: Final = 8
 _IDS_SINCE: Final = 10
 
@@ -334,6 +336,76 @@ def split_fetch(
         pieces = found[partition]
         asked.append((partition, uvarint(len(pieces) + 1) + b"".join(pieces) + rest))
     return asked
+
+
+def split_fetch_in_slices(
+    version: int,
+    data: bytes,
+    elements_max: int,
+    partition_of: Callable[[str, int], int],
+    partitions: int,
+) -> Generator[None, None, list[tuple[int, bytes]]]:
+    """(partition, the request for some of its groups) for all of them, with a stop after every
+    SPLIT topics and groups; a request has so many of them or one group. One at least is made. A
+    group that no member asks all offsets of is asked once, however often it is named."""
+    count, at = _count(data, 0, True, 3)
+    if count < 0:
+        raise ValueError("null for an array that cannot be null")
+    found: dict[int, list[list[bytes]]] = {}
+    sizes: dict[int, int] = {}
+    plain, seen = _NOBODY_ALL[version], set[str]()
+    left = [elements_max - count]
+    for number in range(1, count + 1):
+        begin, before = at, left[0]
+        name, at = _plain_group(data, begin, plain)
+        if at < 0:
+            name, at = yield from _skip_group(version, data, begin, left)
+        elif name in seen:
+            continue
+        else:
+            seen.add(name)
+        partition, size = partition_of(name, partitions), 1 + before - left[0]
+        requests = found.setdefault(partition, [])
+        if not requests or sizes[partition] + size > SPLIT:
+            requests.append([])
+            sizes[partition] = 0
+        requests[-1].append(data[begin:at])
+        sizes[partition] += size
+        if number % SPLIT == 0:
+            yield
+    rest = data[at : _tags(data, at + 1)]
+    asked = [
+        (partition, uvarint(len(groups) + 1) + b"".join(groups) + rest)
+        for partition in sorted(found)
+        for groups in found[partition]
+    ]
+    return asked or [(0, data)]
+
+
+def _skip_group(
+    version: int, data: bytes, at: int, left: list[int]
+) -> Generator[None, None, tuple[str, int]]:
+    """(the name of the group at this position, next position), with a stop after every SPLIT
+    topics. left: array elements that may still come."""
+    group_id, at = _named(data, at, True)
+    if version >= 9:
+        _, at = _text(data, at, True)
+        at += 4
+    count, at = _count(data, at, True, 3)
+    left[0] -= max(count, 0)
+    for number in range(1, count + 1):
+        if version >= _IDS_SINCE:
+            at += 16
+        else:
+            _, at = _named(data, at, True)
+        rows, at = _count(data, at, True, 4)
+        left[0] -= rows
+        if rows < 0 or left[0] < 0:
+            raise ValueError(f"{rows} partitions")
+        at = _tags(data, at + 4 * rows)
+        if number % SPLIT == 0:
+            yield
+    return group_id, _tags(data, at)
 
 
 # Writing ------------------------------------------------------------------------------------------

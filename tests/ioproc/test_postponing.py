@@ -1,5 +1,8 @@
 """A few bytes that cost much are handled over several turns, and whoever asks little is served."""
 
+from itertools import pairwise
+from types import SimpleNamespace
+
 import pytest
 from core_world import NOW_MS, World, batch
 
@@ -185,11 +188,30 @@ def test_a_long_batch_of_a_partition_that_fails_meanwhile_is_refused(world, in_s
 class Coordinator:
     """What a coordinator is asked, by token."""
 
-    def __init__(self):
+    def __init__(self, answer=0):
         self.heard = []
+        self.answer = answer  # its bytes
+        self.long = SimpleNamespace(answered=0)
 
     def take(self, asker, message, now_ms):
         self.heard.append(message.token)
+        self.long.answered += self.answer
+
+
+def test_short_requests_with_long_answers_are_decided_one_in_a_turn(world):
+    host = Coordinator(answer=postponing.PAYLOAD + 1)
+    world.arrivals._hosts = {8: host}
+    for request in range(3):
+        message = Message(COORDINATE, 0, 100 + request, token(request), 0, 8 << API_SHIFT,
+                          0, 0, 0, 0, 0, 0, 0, 0, b"short")  # fmt: skip
+        world.arrivals.handle(world.core.askers[0], [message], NOW_MS)
+    found = [len(host.heard)]
+    while world.core.postponed.held:
+        answered(world, 1)
+        found.append(len(host.heard))
+        assert len(found) < 10
+    assert found[0] == 1 and found[-1] == 3
+    assert all(after - before <= 1 for before, after in pairwise(found))
 
 
 def test_long_requests_for_coordinators_are_decided_one_in_a_turn(world):

@@ -20,10 +20,12 @@ CALLS = 3 * ELEMENTS
 """In one turn: reading rows into objects is one call each, an answer made at once would be more."""
 TURNS = 2000
 APIS = {
+    "Produce": 0,
     "Fetch": 1,
     "ListOffsets": 2,
     "Metadata": 3,
     "OffsetCommit": 8,
+    "OffsetFetch": 9,
     "FindCoordinator": 10,
     "JoinGroup": 11,
     "LeaveGroup": 13,

@@ -17,7 +17,7 @@ from appliance.coordinators.groups.classic_rebalance import (
     note_rebalanced,
 )
 from appliance.coordinators.groups.classic_state import COMPLETING, PREPARING
-from appliance.coordinators.groups.state import Turn
+from appliance.coordinators.groups.state import Turn, check_bytes
 from appliance.coordinators.runtime.call import NEVER, Call
 
 _ALIVE: Final = {"throttle_time": 0, "error_code": errors.NONE}
@@ -59,6 +59,8 @@ def sync(turn: Turn, call: Call, request: Any) -> None:
     if group.state == PREPARING:
         turn.answer(call, sync_refused(errors.REBALANCE_IN_PROGRESS))
         return
+    if member.member_id == group.leader and group.state == COMPLETING:
+        _check_bytes(turn, group, request)
     group.pending_syncs.pop(member.member_id, None)
     if not group.pending_syncs:
         group.sync_deadline_ms = NEVER
@@ -83,6 +85,12 @@ def _check_sync(group: ClassicGroup, request: Any) -> None:
             raise PeerError(
                 errors.INCONSISTENT_GROUP_PROTOCOL, f"the group speaks {ours!r}, not {mine!r}"
             )
+
+
+def _check_bytes(turn: Turn, group: ClassicGroup, request: Any) -> None:
+    before = sum(len(member.assignment) for member in group.members.values())
+    more = sum(len(one.assignment) for one in request.assignments)
+    check_bytes(turn, group.group_id, more - before)
 
 
 def _share_out(turn: Turn, group: ClassicGroup, assignments: dict[str, bytes]) -> None:

@@ -35,16 +35,14 @@ class ClassicState(Group):
     pending_joins: ids given out (KIP-394) → until when they must be used.
     awaiting_join, awaiting_sync: member id → its parked request.
     pending_syncs: members that owe a SyncGroup in this generation.
-    support: protocol → how many members support it. held_bytes: of their protocols, in `_held` too.
+    support: protocol → how many members support it.
     subscribed: topics that members use; None when nobody here can tell.
     join_deadline_ms, sync_deadline_ms: when the phase under way ends whatever is missing.
     initial_delay_ms, initial_left_ms, grew: the waiting for more members of a new group.
     """
 
     def __init__(self, group_id: str, held: HeldBytes | None = None) -> None:
-        super().__init__(group_id)
-        self.held_bytes = 0
-        self._held = HeldBytes() if held is None else held
+        super().__init__(group_id, held)
         self.state = EMPTY
         self.previous_state = EMPTY
         self.state_since_ms = -1
@@ -80,6 +78,7 @@ class ClassicState(Group):
 
     def _enter(self, member: Member) -> None:
         self.members[member.member_id] = member
+        self.hold_bytes(member.held_bytes())
         self._count(member.protocols, 1)
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member.member_id
@@ -88,6 +87,7 @@ class ClassicState(Group):
         """Forget a member or a pending one; the leadership goes to the eldest."""
         member = self.members.pop(member_id, None)
         if member is not None:
+            self.hold_bytes(-member.held_bytes())
             self._count(member.protocols, -1)
             if member.instance_id is not None:
                 self.static_members.pop(member.instance_id, None)
@@ -100,6 +100,7 @@ class ClassicState(Group):
     def rename_static(self, instance_id: str, old_id: str, new_id: str) -> Member:
         """The static member came back under a new id and takes over what the old one had."""
         member = self.members.pop(old_id)
+        self.hold_bytes(len(new_id) - len(old_id))
         member.member_id = new_id
         self.members[new_id] = member
         self.static_members[instance_id] = new_id
@@ -112,18 +113,12 @@ class ClassicState(Group):
 
     def change_protocols(self, member: Member, protocols: Protocols) -> None:
         """The member supports these from now on."""
+        self.hold_bytes(bytes_of(protocols) - bytes_of(member.protocols))
         self._count(member.protocols, -1)
         member.protocols = protocols
         self._count(protocols, 1)
 
-    def release(self) -> None:
-        self._held.total -= self.held_bytes
-        self.held_bytes = 0
-
     def _count(self, protocols: Protocols, change: int) -> None:
-        more = change * bytes_of(protocols)
-        self.held_bytes += more
-        self._held.total += more
         for name in dict(protocols):
             left = self.support.get(name, 0) + change
             if left:
@@ -231,6 +226,7 @@ class ClassicState(Group):
     def settle(self, value: GroupMetadataValue) -> None:
         """Be what the record says. Called by replay alone."""
         self.release()
+        self.hold_bytes(len(self.group_id))
         before, self.members = self.members, {}
         self.static_members, self.support = {}, {}
         for found in value.members:

@@ -26,7 +26,7 @@ def describe(turn: Turn, call: Call, request: Any) -> None:
     """The consumer groups asked for, with their members."""
     groups = [
         _one(turn, call.rights, group_id, request.include_authorized_operations)
-        for group_id in request.group_ids
+        for group_id in dict.fromkeys(request.group_ids)
         if turn.state.owns(group_id)
     ]
     turn.answer(call, {"throttle_time": 0, "groups": groups})

@@ -22,7 +22,7 @@ from appliance.coordinators.groups.consumer_records import (
     MemberMetadataValue,
     TargetKey,
 )
-from appliance.coordinators.groups.consumer_state import ConsumerState
+from appliance.coordinators.groups.consumer_state import ConsumerState, bytes_of
 from appliance.coordinators.groups.consumer_target import (
     advance,
     refresh,
@@ -38,7 +38,7 @@ from appliance.coordinators.groups.reconcile import (
     current_value,
     target_value,
 )
-from appliance.coordinators.groups.state import Turn, check_room, refuse
+from appliance.coordinators.groups.state import Turn, check_bytes, check_room, refuse
 from appliance.coordinators.runtime.call import Call
 
 JOINS: Final = 0
@@ -60,6 +60,7 @@ def heartbeat(turn: Turn, call: Call, request: Any) -> None:
         else:
             if request.member_epoch == JOINS:
                 check_room(turn, request.group_id)
+            _check_bytes(turn, call, request)
             values = _beat(turn, call, request)
     except PeerError as no:
         values = refused(no.code, no.message)
@@ -125,6 +126,16 @@ def _check_expression(turn: Turn, group_id: str, expression: str) -> None:
     if regex.count_work(expression, names) > most:
         refuse(turn, REGEX, group_id, "a regular expression takes too much work")
     regex.check_work(expression, names, most)
+
+
+def _check_bytes(turn: Turn, call: Call, request: Any) -> None:
+    """A member may subscribe to more than before, as long as there is room."""
+    names = request.subscribed_topic_names or ()
+    if request.member_epoch != JOINS and not names:
+        return
+    group = turn.state.groups.get(request.group_id)
+    known = group.members.get(request.member_id) if isinstance(group, ConsumerState) else None
+    check_bytes(turn, request.group_id, bytes_of(_told(call, request, known)) - bytes_of(known))
 
 
 def _unseen(call: Call, request: Any) -> int:

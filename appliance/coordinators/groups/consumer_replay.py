@@ -29,7 +29,7 @@ def _group(state: GroupsState, key: Any, value: Any) -> ConsumerGroup | None:
         return None
     if group is not None:
         group.release()
-    made = ConsumerGroup(key.group)
+    made = ConsumerGroup(key.group, state.held)
     state.groups[key.group] = made
     return made
 
@@ -39,6 +39,7 @@ def _epoch(state: GroupsState, key: ConsumerGroupMetadataKey, value: Any) -> Non
     if group is None:
         return
     if value is None:
+        group.release()
         del state.groups[key.group]
     else:
         group.settle_epoch(value)

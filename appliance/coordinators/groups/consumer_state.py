@@ -20,7 +20,7 @@ from appliance.coordinators.groups.consumer_records import (
     TargetMetadataValue,
 )
 from appliance.coordinators.groups.reconcile import STABLE, Current, Held, Target
-from appliance.coordinators.groups.state import Group, Turn, refuse
+from appliance.coordinators.groups.state import Group, HeldBytes, Turn, refuse
 from appliance.coordinators.runtime.call import NEVER
 from appliance.metadata.image import MetadataImage
 
@@ -29,6 +29,10 @@ GROUP_CONFIG = 32
 FIRST_EPOCH = 1
 """Of a group without members; whoever joins first makes it the next one, as in Kafka."""
 _NOWHERE = Current()
+_MEMBER_BYTES = 512
+"""Of memory that a member takes besides what it says."""
+_NAME_BYTES = 64
+"""The same for a name of a topic."""
 
 
 @dataclass(slots=True)
@@ -45,6 +49,16 @@ class Deadlines:
         return min(self.session, self.rebalance, self.join, self.sync)
 
 
+def bytes_of(member: MemberMetadataValue | None) -> int:
+    """Bytes of memory that what a member says of itself takes; 0 for none."""
+    if member is None:
+        return 0
+    texts = (member.instance_id, member.rack_id, member.client_id, member.topic_regex)
+    content = sum(len(text) for text in texts if text)
+    names = sum(map(len, member.topic_names))
+    return _MEMBER_BYTES + content + names + _NAME_BYTES * len(member.topic_names)
+
+
 class ConsumerState(Group):
     """epoch: of the group; assignment_epoch: for which the targets were computed.
 
@@ -53,8 +67,8 @@ class ConsumerState(Group):
     rights: of the member that was heard of last, None: of nobody since it was loaded.
     """
 
-    def __init__(self, group_id: str) -> None:
-        super().__init__(group_id)
+    def __init__(self, group_id: str, held: HeldBytes | None = None) -> None:
+        super().__init__(group_id, held)
         self.epoch = FIRST_EPOCH
         self.metadata_hash = 0
         self.assignment_epoch = 0
@@ -84,6 +98,7 @@ class ConsumerState(Group):
         if before is not None and self.static_members.get(before.instance_id or "") == member_id:
             del self.static_members[before.instance_id or ""]
         self._topics = None
+        self.hold_bytes(bytes_of(value) - bytes_of(before))
         if value is None:
             self.members.pop(member_id, None)
             self.deadlines.pop(member_id, None)

@@ -29,6 +29,7 @@ _GROWING: Final = frozenset(
 )
 _DECODED_IN_TURNS: Final = frozenset(
     (
+        routing.OFFSET_FETCH,
         routing.JOIN_GROUP,
         routing.SYNC_GROUP,
         routing.LIST_GROUPS,

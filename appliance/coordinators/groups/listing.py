@@ -26,7 +26,7 @@ def describe(turn: Turn, call: Call, request: Any) -> None:
     """The classic groups asked for, with their members."""
     wanted = getattr(request, "include_authorized_operations", False)
     groups = []
-    for group_id in request.groups:
+    for group_id in dict.fromkeys(request.groups):
         if turn.state.owns(group_id):
             code = call.rights.refusal(DESCRIBE_GROUP, group_id)
             if code:

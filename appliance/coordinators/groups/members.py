@@ -12,9 +12,18 @@ Protocols = tuple[tuple[str, bytes], ...]
 """(name, metadata) in the order of the member's preference."""
 
 
+PROTOCOL_BYTES: Final = 128
+"""Of memory that a protocol takes besides its name and metadata."""
+
+
 def bytes_of(protocols: Protocols) -> int:
-    """Bytes of their names and metadata."""
-    return sum(len(name) + len(metadata) for name, metadata in protocols)
+    """Bytes that they take in memory."""
+    content = sum(len(name) + len(metadata) for name, metadata in protocols)
+    return content + PROTOCOL_BYTES * len(protocols)
+
+
+_MEMBER_BYTES: Final = 512
+"""Of memory that a member takes besides what it says."""
 
 
 @dataclass(slots=True)
@@ -38,6 +47,12 @@ class Member:
             if name == protocol:
                 return metadata
         return b""
+
+    def held_bytes(self) -> int:
+        """Bytes of memory that it takes, its protocols and its assignment included."""
+        texts = (self.member_id, self.instance_id, self.client_id)
+        names = sum(len(text) for text in texts if text)
+        return _MEMBER_BYTES + names + len(self.assignment) + bytes_of(self.protocols)
 
     def vote(self, candidates: dict[str, None]) -> str:
         """The first of its protocols that every member supports."""

@@ -5,7 +5,7 @@ came: only the group's id is looked at. One that names several, or asks for all,
 answers are spliced, whose rows nobody reads.
 """
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import Any, Final
 
 from appliance.base.errors import MalformedRequest
@@ -14,7 +14,7 @@ from appliance.coordinators.runtime.kind import Part, RowsOf, partition_of
 from appliance.coordinators.runtime.routing import first_text, second_text
 from appliance.wire import messages
 from appliance.wire.fields import UNREADABLE
-from appliance.wire.offset_messages import split_fetch
+from appliance.wire.offset_messages import split_fetch, split_fetch_in_slices
 from appliance.wire.request_head import is_flexible
 
 OFFSET_COMMIT: Final = 8
@@ -60,9 +60,9 @@ def rows(key: int, version: int) -> RowsOf | None:
     """Where a request has rows that may be decided in parts."""
     if key in _SEVERAL:
         head = 0 if version == 0 and key in _NO_THROTTLE_IN_0 else _HEAD
-        return RowsOf((_SEVERAL[key],), _group, head)
+        return RowsOf((_SEVERAL[key],), _group, head, is_once=key != DELETE_GROUPS)
     if key == OFFSET_FETCH and version >= GROUPS_SINCE:
-        return RowsOf(("groups",), _group, _HEAD)
+        return RowsOf(("groups",), _group, _HEAD, split=_split_fetch)
     if key == OFFSET_COMMIT:
         return RowsOf(_OFFSETS, None, _HEAD if version >= THROTTLED_COMMIT_SINCE else 0)
     if key == TXN_OFFSET_COMMIT:
@@ -72,6 +72,15 @@ def rows(key: int, version: int) -> RowsOf | None:
     if key == LEAVE_GROUP and version >= MEMBERS_SINCE:
         return RowsOf(("members",), None, _HEAD + _CODE, _HEAD)
     return None
+
+
+def _split_fetch(version: int, body: bytes, partitions: int) -> Generator[None, None, list[Part]]:
+    """Steps that give the parts of a long OffsetFetch. Raises MalformedRequest."""
+    most = messages.elements[0]
+    try:
+        return (yield from split_fetch_in_slices(version, body, most, partition_of, partitions))
+    except UNREADABLE as cause:
+        raise MalformedRequest(f"OffsetFetch v{version}: {cause}") from cause
 
 
 def parts(key: int, version: int, body: bytes, partitions: int) -> list[Part]:

@@ -5,7 +5,7 @@ Another protocol adds its APIs to HANDLERS and `refusals.REFUSALS`, its records 
 and `replay.APPLY`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Final
 
 from appliance.authorization.apis import NEEDS
@@ -32,7 +32,15 @@ from appliance.coordinators.groups.state import GroupsState, Turn
 from appliance.coordinators.runtime.call import Call, told
 from appliance.coordinators.runtime.records import RecordTypes
 from appliance.coordinators.runtime.room import ShardRoom
-from appliance.coordinators.runtime.shard import Apply, Handlers, Hold, Refusals, Shard, Values
+from appliance.coordinators.runtime.shard import (
+    Apply,
+    Handlers,
+    Hold,
+    Prepare,
+    Refusals,
+    Shard,
+    Values,
+)
 from appliance.metadata.image import MetadataImage
 
 _MEMBERS_ONLY: Final = frozenset((11, 12, 13, 14, TXN_OFFSET_COMMIT))
@@ -74,6 +82,7 @@ class GroupShard(Shard[GroupsState]):
         69: consumer_describe.describe,
     }
     REFUSALS: ClassVar[Refusals] = refusals.REFUSALS
+    PREPARE: ClassVar[Mapping[int, Prepare]] = {9: offset_fetch.prepare}
     RECORDS: ClassVar[RecordTypes] = RECORDS
     APPLY: ClassVar[Apply] = replay.APPLY
     HOLD: ClassVar[Hold] = replay.HOLD

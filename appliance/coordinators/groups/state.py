@@ -39,13 +39,22 @@ class HeldBytes:
 
 
 class Group(runtime.Timed):
-    """group_id: its name."""
+    """group_id: its name. held: counts what all groups keep of what clients say. held_bytes: the
+    share of this one, its name included."""
 
     KIND: ClassVar = ""  # as ListGroups shows it (KIP-848)
 
-    def __init__(self, group_id: str) -> None:
+    def __init__(self, group_id: str, held: HeldBytes | None = None) -> None:
         super().__init__()
         self.group_id = group_id
+        self.held_bytes = 0
+        self._held = HeldBytes() if held is None else held
+        self.hold_bytes(len(group_id))
+
+    def hold_bytes(self, more: int) -> None:
+        """It keeps so many bytes more."""
+        self.held_bytes += more
+        self._held.total += more
 
     def wake_up(self, turn: "Turn") -> None:
         groups = turn.state.groups
@@ -109,6 +118,8 @@ class Group(runtime.Timed):
 
     def release(self) -> None:
         """It is kept no more: nor is what its members said."""
+        self._held.total -= self.held_bytes
+        self.held_bytes = 0
 
     # What happens to it ---------------------------------------------------------------------------
 
@@ -160,7 +171,7 @@ class GroupsState:
     pending: what was committed in transactions that are open.
 
     image: the metadata that this process follows. new_id: gives 16 random bytes for a member id.
-    believed: as `Lent` has it. room: for more groups. held: in memory, of classic groups.
+    believed: as `Lent` has it. room: for more groups. held: in memory, of all groups.
     Invariant: only `replay` changes groups, offsets and what is pending.
     """
 
@@ -195,16 +206,19 @@ Turn: TypeAlias = runtime.Turn[GroupsState]
 
 def check_room(turn: Turn, group_id: str) -> None:
     """Raises PeerError(GROUP_MAX_SIZE_REACHED) where there is no room for one more group."""
+    if group_id in turn.state.groups:
+        return
     room = turn.state.room
-    if group_id not in turn.state.groups and room.is_full():
+    if room.is_full():
         raise refuse(turn, GROUPS, group_id, f"{room.most} groups are kept")
+    check_bytes(turn, group_id, len(group_id))
 
 
 def check_bytes(turn: Turn, group_id: str, more: int) -> None:
-    """The same where members have said too much of themselves to keep so many bytes more."""
+    """The same where names and what members say are too much to keep so many bytes more."""
     room = turn.state.room
     if room.lacks(more):
-        why = f"members of groups say more than {room.most_bytes} bytes of themselves"
+        why = f"groups and their members say more than {room.most_bytes} bytes of themselves"
         raise refuse(turn, GROUP_BYTES, group_id, why)
 
 

@@ -43,7 +43,12 @@ def cut(rows: RowsOf, request: Any, partitions: int, only: Part | None) -> Steps
     assert rows.name is not None
     field = rows.path[0]
     several: dict[int, list[Any]] = {}
+    seen: set[str] = set()
     for number, one in enumerate(getattr(request, field), 1):
+        if rows.is_once:
+            if one in seen:
+                continue
+            seen.add(one)
         several.setdefault(partition_of(rows.name(one), partitions), []).append(one)
         if number % ROWS == 0:
             yield

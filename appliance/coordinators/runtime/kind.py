@@ -25,18 +25,25 @@ Part = tuple[int, bytes]
 """A partition, and the encoded body of what it is asked."""
 
 
+Split = Callable[[int, bytes, int], Generator[None, None, list[Part]]]
+"""(version, body, partitions of the topic) → steps; they raise MalformedRequest."""
+
+
 class RowsOf(NamedTuple):
     """Where a request of one API has rows that are independent of each other (`cutting.py`).
 
     path: the fields of its arrays from the outside in; the elements of the last one are the rows.
     name: the coordinated thing that an outer element belongs to; None: the request names one for
     all rows. head: bytes of an answer before its list. code_at: where an error code for the whole
-    answer is in the head, -1: it has none."""
+    answer is in the head, -1: it has none. is_once: what is named again is not told again. split:
+    steps that give the parts of an encoded request, where it need not be decoded for that."""
 
     path: tuple[str, ...]
     name: Callable[[Any], str] | None
     head: int
     code_at: int = -1
+    is_once: bool = False
+    split: "Split | None" = None
 
 
 class CoordinatorPartition(NamedTuple):

@@ -23,7 +23,9 @@ def describe(turn: Turn, call: Call, request: Any) -> None:
     """DescribeTransactions: of the ids that this partition owns, with the topics that the caller
     may see."""
     rows = [
-        _described(turn, call, name) for name in request.transactional_ids if turn.state.owns(name)
+        _described(turn, call, name)
+        for name in dict.fromkeys(request.transactional_ids)
+        if turn.state.owns(name)
     ]
     turn.answer(call, {"throttle_time": 0, "transaction_states": rows})
 

@@ -33,7 +33,7 @@ _INDEX: Final = 4
 def rows(key: int, version: int) -> RowsOf | None:
     """Where a request has rows that may be decided in parts."""
     if key == DESCRIBE:
-        return RowsOf(("transactional_ids",), _id, _CODE_AT)
+        return RowsOf(("transactional_ids",), _id, _CODE_AT, is_once=True)
     if key == ADD_PARTITIONS and version >= OF_BROKERS:
         return RowsOf(("transactions",), _id, _CODE_END, _CODE_AT)
     return None

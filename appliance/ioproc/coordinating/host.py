@@ -29,7 +29,7 @@ from appliance.ioproc.asker import NetprocPeer
 from appliance.ioproc.coordinating.endings import Endings
 from appliance.ioproc.coordinating.led import LedCoordinator
 from appliance.ioproc.coordinating.loading import Loading, LoadResult, Loads
-from appliance.ioproc.coordinating.long_work import LongWork
+from appliance.ioproc.coordinating.long_work import LONG_ANSWER, LONG_ANSWERS, LongWork, has_many
 from appliance.ioproc.coordinating.requests import PendingRequest, PendingRequests
 from appliance.ioproc.failing import Failures
 from appliance.ioproc.partition import Partition
@@ -54,7 +54,8 @@ class CoordinatorHost:
     """An observer of partitions (`observing`), and who answers for the kind.
 
     apis: the requests that it answers. decided: there are records to stage. waiting: there are
-    answers to send. due_ms: when `turn` has something to do, level time. writers: the ring to each
+    answers to send. long: what takes several turns. due_ms: when `turn` has something to do, level
+    time. writers: the ring to each
     netproc, by index. lent: what shards may ask of this process. counts: of the errors that are
     answered. callers: what those who ask may do. endings: carries out what was decided about
     transactions."""
@@ -92,7 +93,7 @@ class CoordinatorHost:
         self._endings = endings
         self._answers = {index: Answers(writer) for index, writer in writers.items()}
         self._requests = PendingRequests(callers, kind.takes_turns)
-        self._long = LongWork(clock, self._requests, counts, self._put, self._tell_bug, kind.LIST)
+        self.long = LongWork(clock, self._requests, counts, self._put, self._tell_bug, kind.LIST)
         self._touched: dict[LedCoordinator, None] = {}
         self._unsent: dict[LedCoordinator, None] = {}
         self._loading = Loading(clock)
@@ -114,7 +115,7 @@ class CoordinatorHost:
             self._serve(asker, message.handle, asked, now_ms)
         elif asked is not None:
             decide = partial(self._serve, asker, message.handle)
-            self._long.decide(asked, self._led.get(message.handle), decide)
+            self.long.decide(asked, self._led.get(message.handle), decide)
             self.due_ms = AT_ONCE
 
     def _serve(self, asker: NetprocPeer, handle: int, asked: PendingRequest, now_ms: int) -> None:
@@ -302,21 +303,20 @@ class CoordinatorHost:
         if asked is None:
             return  # its netproc died
         key, version = asked.call.api_key, asked.call.version
-        if asked.body is not None:
-            self._long.answer(asked, values)
+        if asked.body is not None or (key in LONG_ANSWERS and has_many(values)):
+            self.long.answer(asked, values)
             self.due_ms = AT_ONCE
             return
         try:
             body = encode(key, version, values)
         except Exception:
-            cause = traceback.format_exc(limit=-4)
-            self._events.event_seldom(
-                ERROR, "bug", answer=f"{key} v{version}", client=asked.call.client_id, cause=cause
-            )
+            self._tell_bug(f"an answer of API {key} v{version}")
             self._put(asked, errors.UNKNOWN_SERVER_ERROR, b"")
         else:
             for code in error_codes.told(key, version, values):
                 self._counts.failed(key, code)
+            if len(body) >= LONG_ANSWER:
+                self.long.answered += len(body)
             self._put(asked, errors.NONE, body)
 
     def _put(self, asked: PendingRequest, code: int, body: bytes) -> None:
@@ -328,7 +328,7 @@ class CoordinatorHost:
 
     def turn(self, now_ms: int) -> None:
         """Load, go on with long requests, and do what is due."""
-        self._long.run_turn()
+        self.long.run_turn()
         if self._loading.queue:
             for loaded in self._loading.go_on(SLICE_NS):
                 try:
@@ -339,7 +339,7 @@ class CoordinatorHost:
         for led in list(self._led.values()):
             if led.shard.phase == ACTIVE and led.shard.next_deadline_ms <= level_ms:
                 self._decide(led, now_ms, partial(led.shard.tick, level_ms))
-        if self._long.queue or (self._loading.queue and not self._loading.pause_ms):
+        if self.long.queue or (self._loading.queue and not self._loading.pause_ms):
             self.due_ms = AT_ONCE
         else:
             deadlines = (led.shard.next_deadline_ms for led in self._led.values())

@@ -23,11 +23,32 @@ from appliance.wire.plain_sliced import encode_in_slices
 Steps = Generator[None, None, None]
 SLICE_NS: Final = 1_500_000
 """How long the steps of one turn may take, for each kind of coordinator."""
+LONG_ANSWER: Final = 1 << 14
+"""Bytes of an answer from which on it counts as work of its turn."""
+LONG_ANSWERS: Final = frozenset({9, 11, 15, 16, 65, 66, 69})
+"""APIs with answers that may be much longer than their requests."""
+MANY_ROWS: Final = 512
+"""Rows of an answer that are encoded at once, some hundred µs."""
+
+
+def has_many(values: Mapping[str, Any]) -> bool:
+    """True if an answer has more than MANY_ROWS structs, at whatever depth."""
+    count = 0
+    levels: list[Any] = [values]
+    while levels:
+        for value in levels.pop().values():
+            if isinstance(value, list | tuple) and value and isinstance(value[0], Mapping):
+                count += len(value)
+                if count > MANY_ROWS:
+                    return True
+                levels += value
+    return False
 
 
 class LongWork:
     """put: answers a request. tell_bug: is told what an exception was about. listing: the API that
-    asks all partitions. queue: what is not done, the piece that is under way first."""
+    asks all partitions. answered: bytes of long answers. queue: what is not done, the piece that
+    is under way first."""
 
     __slots__ = (
         "_clock",
@@ -37,6 +58,7 @@ class LongWork:
         "_put",
         "_requests",
         "_tell_bug",
+        "answered",
         "queue",
     )
 
@@ -57,6 +79,7 @@ class LongWork:
         self._listing = listing
         self._last: tuple[int, int, bytes, Any] = (-1, -1, b"", None)
         self.queue: deque[tuple[PendingRequest, Steps]] = deque()
+        self.answered = 0
 
     def decide(
         self,
@@ -87,6 +110,7 @@ class LongWork:
             asked = asked._replace(call=call, request=request, body=b"")
             self._requests.asked[call.token] = asked
             decide(asked, self._clock.wall_ms())
+            self._requests.forget_protocols(call.token)
 
     def _decode(self, key: int, version: int, body: bytes) -> Generator[None, None, Any]:
         """The request. One that goes to all partitions is decoded once for those that are led
@@ -100,6 +124,7 @@ class LongWork:
 
     def answer(self, asked: PendingRequest, values: Mapping[str, Any]) -> None:
         """Encode an answer over the next turns, and then send it."""
+        self.answered += LONG_ANSWER
         self.queue.append((asked, self._answer(asked, values)))
 
     def _answer(self, asked: PendingRequest, values: Mapping[str, Any]) -> Steps:

@@ -6,7 +6,8 @@ not ask. Called by `host`.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
 
 from appliance.authorization.rights import Callers
 from appliance.base.errors import MalformedRequest
@@ -16,6 +17,7 @@ from appliance.ring.messages import GUARD, NO_GUARD, Message
 from appliance.wire.messages import decode_request
 
 _PEER_BITS = 64
+JOIN_GROUP: Final = 11
 
 
 class PendingRequest(NamedTuple):
@@ -80,6 +82,13 @@ class PendingRequests:
             asked = PendingRequest(peer, message.token, call, request, guard)
         self.asked[key] = asked
         return asked
+
+    def forget_protocols(self, token: int) -> None:
+        """Forget the protocols of a JoinGroup that is decided and waits: its member has them."""
+        asked = self.asked.get(token)
+        if asked is not None and asked.call.api_key == JOIN_GROUP:
+            request = replace(asked.request, protocols=())
+            self.asked[token] = asked._replace(request=request)
 
     def _decode(self, kind: int, body: bytes) -> Any:
         """Several partitions are asked the same thing one after the other: it is decoded once."""

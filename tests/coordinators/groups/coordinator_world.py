@@ -4,7 +4,7 @@ from itertools import count
 from types import SimpleNamespace
 
 from appliance.coordinators.groups.classic_state import EMPTY, STABLE
-from appliance.coordinators.groups.members import bytes_of
+from appliance.coordinators.groups.consumer_state import bytes_of
 from appliance.coordinators.groups.settings import GroupSettings
 from appliance.coordinators.groups.shard import GroupShard
 from appliance.coordinators.runtime.call import Call
@@ -47,6 +47,13 @@ def add_topic(image: MetadataImage, name: str, topic_id: bytes, partitions: int)
             directories=(b"d" * 16,),
         )
         image.apply(image.applied_offset + 1, record)
+
+
+def held_by(group):
+    """Bytes of what its members say."""
+    if group.KIND == "classic":
+        return sum(member.held_bytes() for member in group.members.values())
+    return sum(map(bytes_of, group.members.values()))
 
 
 def members_of(group):
@@ -139,7 +146,7 @@ class World:
         if self.shard.phase != ACTIVE:
             return
         groups = self.shard.state.groups.values()
-        said = sum(bytes_of(m.protocols) for g in groups for m in members_of(g))
+        said = sum(len(g.group_id) + held_by(g) for g in groups)
         assert self.shard.held_bytes() == said, "what is kept is counted"
         other = self.replayed()
         assert other.state.offsets.by_group == self.shard.state.offsets.by_group

@@ -14,7 +14,7 @@ from appliance.coordinators.transactions.shard import TransactionShard
 from tests.coordinators.transactions.transaction_world import INIT
 from tests.coordinators.transactions.transaction_world import World as TransactionWorld
 
-COMMIT, TXN_COMMIT, JOIN, HEARTBEAT = 8, 28, 11, 68
+COMMIT, TXN_COMMIT, JOIN, SYNC, HEARTBEAT = 8, 28, 11, 14, 68
 BEYOND = errors.GROUP_MAX_SIZE_REACHED
 MANY = 4
 
@@ -58,11 +58,11 @@ class Groups(Bounded, GroupWorld):
         )  # fmt: skip
         return int(found.topics[0].partitions[0].error_code)
 
-    def join(self, group, size=10, member_id="", version=2):
+    def join(self, group, size=10, member_id="", version=2, protocols=None):
         _, answers = self.ask(
             JOIN, version, group_id=group, session_timeout=10_000, rebalance_timeout=10_000,
             member_id=member_id, protocol_type="consumer",
-            protocols=[{"name": "range", "metadata": bytes(size)}],
+            protocols=protocols or [{"name": "range", "metadata": bytes(size)}],
         )  # fmt: skip
         return [(int(found.error_code), found.member_id) for _, found in answers]
 
@@ -135,25 +135,81 @@ class _Standing:
 
 def test_what_members_say_beyond_the_bound_is_refused_and_others_served():
     world = Groups()
-    world.most_bytes = 1000
+    world.most_bytes = 100_000
     world.shard.state.room = world.room()
-    world.join("g", 600)
-    assert world.join("h", 600) == [(BEYOND, "")]
+    world.join("g", 60_000)
+    assert world.join("h", 60_000) == [(BEYOND, "")]
     assert "h" not in world.shard.state.groups
-    world.join("h", 300)
-    assert world.shard.held_bytes() == 600 + 300 + 2 * len("range")
+    world.join("h", 30_000)
+    assert 90_000 < world.shard.held_bytes() < 92_000
     assert world.reached == [bounds.GROUP_BYTES]
     assert world.commit("i") == errors.NONE
     world.pass_time(400_000)
-    assert world.shard.held_bytes() == 0, "whoever has gone says nothing"
-    world.join("h", 900)
+    assert world.shard.held_bytes() == len("ghi"), "whoever has gone says nothing"
+    world.join("h", 90_000)
     assert world.reached == [bounds.GROUP_BYTES]
 
 
-def beat(world, group, member="m", expression=None):
+def test_small_protocols_count_as_what_they_take():
+    world = Groups()
+    world.most_bytes = 100_000
+    world.shard.state.room = world.room()
+    many = [{"name": f"{number:x}", "metadata": b""} for number in range(1000)]
+    assert world.join("g", protocols=many) == [(BEYOND, "")]
+    assert world.join("g", protocols=many[:500]) != [(BEYOND, "")]
+
+
+def test_names_of_groups_count():
+    world = Groups()
+    world.most_bytes = 50_000
+    world.shard.state.room = world.room()
+    codes = [world.commit(letter * 20_000) for letter in "abc"]
+    assert codes == [errors.NONE, errors.NONE, BEYOND]
+    assert world.reached == [bounds.GROUP_BYTES]
+    world.answer(42, 0, groups_names=["a" * 20_000])
+    assert world.commit("c" * 20_000) == errors.NONE
+
+
+def test_assignments_count():
+    world = Groups()
+    world.most_bytes = 50_000
+    world.shard.state.room = world.room()
+    world.join("g")
+    world.pass_time(5000)
+    (member_id,) = world.shard.state.groups["g"].members
+    sync = {"group_id": "g", "generation_id": 1, "member_id": member_id}
+    codes = []
+    for size in (60_000, 20_000):
+        given = [{"member_id": member_id, "assignment": bytes(size)}]
+        codes.append(int(world.answer(SYNC, 1, **sync, assignments=given).error_code))
+    assert codes == [BEYOND, errors.NONE]
+    assert 20_000 < world.shard.held_bytes() < 22_000
+    world.restart()
+    assert 20_000 < world.shard.held_bytes() < 22_000, "what is loaded counts"
+
+
+def test_what_members_of_the_consumer_protocol_say_counts():
+    world = Consumers()
+    world.most_bytes = 100_000
+    world.shard.state.room = world.room()
+    names = [f"t{number}" for number in range(1000)]
+    assert beat(world, "g", "a", names=names) == errors.NONE
+    held = world.shard.held_bytes()
+    assert 64_000 < held < 80_000
+    assert beat(world, "h", "b", names=names) == BEYOND
+    assert beat(world, "h", "b") == errors.NONE
+    assert beat(world, "g", "a", epoch=2, names=["t", *names[:2]]) == errors.NONE
+    assert world.shard.held_bytes() < 3000
+    assert beat(world, "h", "b", names=names, epoch=2) == errors.NONE
+    assert beat(world, "h", "b", epoch=-1) == errors.NONE
+    assert world.shard.held_bytes() < 3000
+    assert world.reached == [bounds.GROUP_BYTES]
+
+
+def beat(world, group, member="m", expression=None, names=("t",), epoch=0):
     found = world.answer(
-        HEARTBEAT, 1, group_id=group, member_id=member, member_epoch=0, instance_id=None,
-        rack_id=None, rebalance_timeout=10_000, subscribed_topic_names=["t"],
+        HEARTBEAT, 1, group_id=group, member_id=member, member_epoch=epoch, instance_id=None,
+        rack_id=None, rebalance_timeout=10_000, subscribed_topic_names=list(names),
         subscribed_topic_regex=expression, server_assignor=None, topic_partitions=[],
     )  # fmt: skip
     return int(found.error_code)
