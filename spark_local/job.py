@@ -66,6 +66,7 @@ class Source:
     format: str  # json | csv | string | binary
     schema: str | None  # columns, or INFER
     event_time: str | None = None
+    event_expression: str | None = None  # in SQL, what event_time is; None: a column
     watermark_ms: int | None = None
     max_ahead_ms: int = MAX_AHEAD_MS  # of an event time before the clock, with a watermark
     start: str = "earliest"  # earliest | latest | milliseconds since 1970 in digits

@@ -170,8 +170,7 @@ def _source(name: str, read: TableReader, folder: Path, batch: bool) -> Source:
         known = known and [*known, *METADATA]
         if place.topic is None:
             read.wrong("metadata", "only topics have it", "take the key out")
-    event_time = read.text("event_time")
-    _known_columns(read, "event_time", (event_time,) if event_time else (), known)
+    event_time, expression = _event_time(read, known)
     watermark = read.duration("watermark", None, least=0)
     if watermark is not None and event_time is None:
         read.wrong("watermark", "no column says when an event was", "write event_time too")
@@ -190,6 +189,7 @@ def _source(name: str, read: TableReader, folder: Path, batch: bool) -> Source:
         format=form,
         schema=schema,
         event_time=event_time,
+        event_expression=expression,
         watermark_ms=watermark,
         max_ahead_ms=ahead or MAX_AHEAD_MS,
         start=read.checked("start", _start, "earliest"),
@@ -201,6 +201,22 @@ def _source(name: str, read: TableReader, folder: Path, batch: bool) -> Source:
     )
     read.finish()
     return source
+
+
+def _event_time(read: TableReader, known: list[str] | None) -> tuple[str | None, str | None]:
+    """The column of the event time, and the expression that it is when the schema has none."""
+    text = read.text("event_time")
+    if text is None or re.fullmatch(r"\w+", text):
+        _known_columns(read, "event_time", (text,) if text else (), known)
+        return text, None
+    named = re.fullmatch(r"(.+?)\s+as\s+(\w+)\s*", text, re.IGNORECASE | re.DOTALL)
+    if named is None:
+        example = 'write event_time = "timestamp_millis(at) AS happened"'
+        read.wrong("event_time", "an expression needs a name", example)
+        return None, None
+    if known and named[2] in known:
+        read.wrong("event_time", f"the schema has a column {named[2]!r}", "write another name")
+    return named[2], named[1]
 
 
 def _table(name: str, read: TableReader, folder: Path) -> Table:

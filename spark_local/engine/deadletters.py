@@ -108,7 +108,7 @@ class DeadLetters:
 
         now = None if now_ms is None else f.timestamp_millis(f.lit(now_ms))
         schema = self._schemas[source.name]
-        records = values.parsed(raw, source.format, schema, source.options)
+        records = values.read(raw, source, schema)
         ahead = values.is_ahead(source, now).alias("ahead")
         records = records.where(values.bad(source, now))
         wrong: Any = f.array().cast("array<string>")
@@ -163,6 +163,8 @@ def reason(source: Source, one: Any) -> str:
     if one.corrupt:
         told = f": {', '.join(one.wrong)}" if one.wrong else ""
         return f"it does not fit the schema{told}"[:1000]
+    if source.event_expression:
+        return f"its event time, {source.event_expression}, is null"
     return f"it has no {source.event_time}, the event time"
 
 

@@ -39,7 +39,7 @@ def stream(
 ) -> "DataFrame":
     """The source as a stream, with its watermark."""
     if source.place.file:
-        return _timed(_file_stream(spark, source, schemas), source)
+        return _timed(_with_event_time(_file_stream(spark, source, schemas), source), source)
     assert source.place.topic is not None
     options = connector(kafka, source) | {
         "subscribe": source.place.topic,
@@ -48,7 +48,7 @@ def stream(
     }
     raw = spark.readStream.format("kafka").options(**(options | _start(source))).load()
     schema = schemas[source.name]
-    observed = values.parsed(raw, source.format, schema, source.options).observe(
+    observed = values.read(raw, source, schema).observe(
         OBSERVED + source.name, *_observations(source)
     )
     return _timed(values.rows(observed, source, columns(spark, schema)), source)
@@ -90,9 +90,9 @@ def batch(
 ) -> "DataFrame":
     """Everything that is there. raw: the records, of a source that is a topic."""
     if raw is None:
-        return _timed(_rest(spark, source, schemas), source)
+        return _timed(_with_event_time(_rest(spark, source, schemas), source), source)
     schema = schemas[source.name]
-    records = values.parsed(raw, source.format, schema, source.options)
+    records = values.read(raw, source, schema)
     return _timed(values.rows(records, source, columns(spark, schema)), source)
 
 
@@ -139,6 +139,15 @@ def _file_stream(spark: "SparkSession", source: Source, schemas: dict[str, str])
         reader = spark.readStream.schema(schema)
     options = {"mode": "FAILFAST", "maxFilesPerTrigger": "100"} | place.options
     return reader.format(place.format).options(**options).load(place.path)
+
+
+def _with_event_time(rows: "DataFrame", source: Source) -> "DataFrame":
+    """Rows of a source that is no topic."""
+    from pyspark.sql import functions as f
+
+    if source.event_time is None or source.event_expression is None:
+        return rows
+    return rows.withColumn(source.event_time, f.expr(source.event_expression))
 
 
 def _timed(rows: "DataFrame", source: Source) -> "DataFrame":

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 CORRUPT: Final = "__corrupt"
+_EVENT: Final = "__event"  # the event time, where the source has an expression for it
 _OPTIONS: Final = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
 
 
@@ -37,6 +38,30 @@ def parsed(
     return raw.withColumn("row", row).withColumn(CORRUPT, broken)
 
 
+def read(raw: "DataFrame", source: Source, schema: str) -> "DataFrame":
+    """Records of a source: `parsed`, and its event time where that is an expression."""
+    from pyspark.sql import functions as f
+
+    records = parsed(raw, source.format, schema, source.options)
+    if source.event_expression is None:
+        return records
+    # The connector's columns (key, timestamp, …) step aside: the expression names the record's.
+    aside = records.select(f.struct(*records.columns).alias("__record"), "row.*")
+    timed = aside.withColumn(_EVENT, f.expr(source.event_expression))
+    return timed.select("__record.*", _EVENT)
+
+
+def _event_time(source: Source) -> "Column":
+    from pyspark.sql import functions as f
+
+    assert source.event_time is not None
+    if source.event_expression is not None:
+        return f.col(_EVENT)
+    if source.event_time in METADATA:
+        return f.col(source.event_time[1:])
+    return f.col("row").getField(source.event_time)
+
+
 def _empty(row: "Column", form: str) -> "Column":
     """JSON that is no object (null, a blank) gives no row and no complaint."""
     from pyspark.sql import functions as f
@@ -50,10 +75,7 @@ def is_ahead(source: Source, now: "Column | None" = None) -> "Column":
 
     if source.event_time is None or source.watermark_ms is None:
         return f.lit(False)
-    if source.event_time in METADATA:
-        time = f.col(source.event_time[1:])
-    else:
-        time = f.col("row").getField(source.event_time)
+    time = _event_time(source)
     latest = (f.current_timestamp() if now is None else now) + f.expr(
         f"INTERVAL '{source.max_ahead_ms // 1000}' SECOND"
     )
@@ -67,7 +89,7 @@ def bad(source: Source, now: "Column | None" = None) -> "Column":
 
     wrong = f.col(CORRUPT).isNotNull()
     if source.event_time and source.event_time not in METADATA:
-        wrong = wrong | f.col("row").getField(source.event_time).isNull()
+        wrong = wrong | _event_time(source).isNull()
     return f.col("value").isNotNull() & (wrong | is_ahead(source, now))
 
 
@@ -78,6 +100,8 @@ def rows(records: "DataFrame", source: Source | Table, columns: list[str]) -> "D
     chosen = [f.col("row").getField(name).alias(name) for name in columns]
     if isinstance(source, Source) and source.metadata:
         chosen += [f.col(name[1:]).alias(name) for name in METADATA]
+    if isinstance(source, Source) and source.event_expression and source.event_time:
+        chosen.append(f.col(_EVENT).alias(source.event_time))
     good = f.col("value").isNotNull()
     if isinstance(source, Source):
         good = good & ~bad(source)

@@ -96,7 +96,17 @@ def test_paths_are_relative_to_the_file(tmp_path):
 
 
 ONCE = 'delivery = "exactly-once"'
+
+
 # What is changed in GOOD → what the one mistake must say.
+def test_an_event_time_is_a_column_or_an_expression_with_a_name():
+    (source,) = parse(GOOD, Path("/jobs/x.toml")).sources
+    assert (source.event_time, source.event_expression) == ("at", None)
+    cast = GOOD.replace('event_time = "at"', 'event_time = "cast(at AS TIMESTAMP) as  b"')
+    (source,) = parse(cast, Path("/jobs/x.toml")).sources
+    assert (source.event_time, source.event_expression) == ("b", "cast(at AS TIMESTAMP)")
+
+
 WRONG = [
     ('trigger = "1 s"', 'trigger = "1 fortnight"', 'trigger = "1 fortnight": the unit is unknown'),
     ('trigger = "1 s"', "trigger = 5", "trigger = 5: it is no length of time"),
@@ -121,6 +131,8 @@ WRONG = [
     ("at TIMESTAMP", "at TIMESTAMP, at INT", "the column 'at' is there twice"),
     ('event_time = "at"', 'event_time = "on"', "the schema has no column 'on'; it has carrier, at"),
     ('event_time = "at"\n', "", "no column says when an event was; write event_time too"),
+    ('event_time = "at"', 'event_time = "at + 1"', "an expression needs a name; write event_time"),
+    ('event_time = "at"', 'event_time = "x AS at"', "the schema has a column 'at'; write another"),
     ('start = "2013', 'start = "x2013', "it is no place to begin"),
     ('start = "2013-01-01T00:00:00Z"', "max_records = 0", "it is no whole number of the range"),
     ('start = "2013-01-01T00:00:00Z"', "tasks = 0", "it is no whole number of the range"),

@@ -301,6 +301,40 @@ def test_times_are_read_as_they_are_written_and_none_of_the_future_moves_the_wat
     assert bench.state(place, "stopped")["progress"]["late_rows"] == 0
 
 
+EXPRESSION = """
+sql = "SELECT happened, temp FROM temps"
+[sources.temps]
+topic = "{source}"
+schema = "at BIGINT, key STRING, temp DOUBLE"
+event_time = "timestamp_millis(at + length(key)) AS happened"
+watermark = "1 hour"
+[sink]
+topic = "{sink}"
+"""
+
+
+def test_an_event_time_is_made_of_the_records_columns_and_its_nulls_are_dead_letters(bench):
+    from spark_local.engine import look
+
+    source, sink, name = bench.topic("in"), f"out-{bench.mark}", f"made-{bench.mark}"
+    future = b'{"at": 253370764800000, "key": "k", "temp": 1}'
+    none = b'{"at": 7, "temp": 2}'
+    good = b'{"at": 1262304000000, "key": "abc", "temp": 3}'
+    bench.write(source, good, future, none)
+    place = bench.add(name, EXPRESSION.format(source=source, sink=sink))
+    bench.read_rows(place, 3)
+    bench.until(place, lambda told: told["progress"].get("dead_letters") == 2)
+    letters = bench.read(f"{name}.dlq")
+    assert [dict(letter.headers())["error"].decode() for letter in letters] == [
+        "its happened, the event time, is more than 86400 s ahead (max_ahead)",
+        "its event time, timestamp_millis(at + length(key)), is null",
+    ]
+    (row,) = [json.loads(message.value()) for message in bench.read(sink)]
+    assert row["temp"] == 3 and row["happened"].startswith("2010-01-01T00:00:00.003")
+    found = look.preview(bench.spark, place.job(), bench.kafka, rows=5, last=10)
+    assert found.columns == ["happened", "temp"] and len(found.rows) == 1
+
+
 def test_one_job_does_not_disturb_another(bench):
     source, sink = bench.topic("in"), f"out-{bench.mark}"
     text = COUNTS.format(source=source, sink=sink)
