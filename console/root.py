@@ -61,6 +61,7 @@ _GROUPS: Final[dict[str, Table]] = {
         "cluster": ("cluster", "Inspect, grow and shrink a cluster."),
         "config": ("config", "Show and change settings of brokers, topics and groups."),
         "user": ("user", "Manage the users that log in with SASL."),
+        "token": ("token", "Manage delegation tokens, by which clients log in for a while."),
         "secure": ("secure", "Create certificates and encrypt the listeners."),
         "event": ("event", "List and follow the appliance's own events."),
         "audit": ("audit", "Show logins, denials and changes, and who did them."),

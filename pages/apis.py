@@ -28,7 +28,7 @@ What nodes of a cluster ask of its controllers; Fetch is that of the metadata lo
 _NOT_SERVED: Final = """\
 ## Not served
 
-Known to Apache Kafka, not advertised here: they are for share and streams groups, ACLs and delegation tokens.
+Known to Apache Kafka, not advertised here: they are for share and streams groups.
 """
 
 

@@ -1,4 +1,5 @@
-"""SCRAM (RFC 5802, 7677) as Apache Kafka's server has it: no channel binding, extensions ignored.
+"""SCRAM (RFC 5802, 7677) as Apache Kafka's server has it: no channel binding, and of extensions
+only `tokenauth`, which says that the user name is the id of a delegation token (KIP-48).
 
 A value machine: a client's messages go in, ours come out; chance comes from outside. Who is not
 known gets a stand-in (`stand_in.py`) and fails where a wrong password does.
@@ -65,15 +66,17 @@ def is_password(scram: Scram, credential: Credential, password: str) -> bool:
 
 
 class First(NamedTuple):
-    """The client's first message. bare: the part that is signed."""
+    """The client's first message. bare: the part that is signed. by_token: the user is the id of a
+    delegation token."""
 
     user: str
     nonce: str
     bare: str
+    by_token: bool = False
 
 
 def parse_first(message: bytes) -> First:
-    """Raises LoginRefused for what is no such message, and for delegation tokens."""
+    """Raises LoginRefused for what is no such message."""
     match = _FIRST.fullmatch(_text(message))
     if match is None:
         raise LoginRefused
@@ -84,16 +87,25 @@ def parse_first(message: bytes) -> First:
             "Authentication failed: Client requested an authorization id that is different from"
             " username"
         )
-    extensions = match["extensions"].lower()
-    if f",{_BY_TOKEN}=true" in extensions:
-        raise LoginRefused
-    return First(user, match["nonce"], match["bare"])
+    pairs = (one.partition("=") for one in match["extensions"].split(","))
+    extensions = {key: value for key, _, value in pairs}
+    by_token = extensions.get(_BY_TOKEN, "").lower() == "true"
+    return First(user, match["nonce"], match["bare"], by_token)
 
 
 class ScramServer:
     """The server's side of one login, between the client's two messages."""
 
-    __slots__ = ("_credential", "_exists", "_first", "_nonce", "_scram", "_told", "user")
+    __slots__ = (
+        "_credential",
+        "_exists",
+        "_first",
+        "_nonce",
+        "_scram",
+        "_told",
+        "by_token",
+        "user",
+    )
 
     def __init__(
         self, scram: Scram, first: First, credential: Credential, exists: bool, nonce: str
@@ -109,6 +121,7 @@ class ScramServer:
         salt = base64.b64encode(credential.salt).decode()
         self._told = f"r={self._nonce},s={salt},i={credential.iterations}"
         self.user = first.user
+        self.by_token = first.by_token
 
     def challenge(self) -> bytes:
         """The answer to the client's first message."""

@@ -111,6 +111,12 @@ _ROWS: Final = (
     ApiRow(35, "DescribeLogDirs", 1, 5, CONTROL, CLIENTS, DESCRIBE_CLUSTER, reads=True),
     ApiRow(36, "SaslAuthenticate", 0, 2, NETPROC, BOTH),
     ApiRow(37, "CreatePartitions", 0, 3, CONTROL, BOTH),
+    # KIP-48. 3: the owner may be somebody else (KIP-373).
+    ApiRow(38, "CreateDelegationToken", 1, 3, CONTROL, BOTH),
+    ApiRow(39, "RenewDelegationToken", 1, 2, CONTROL, BOTH),
+    ApiRow(40, "ExpireDelegationToken", 1, 2, CONTROL, BOTH),
+    # 3: who requested the token (KIP-373).
+    ApiRow(41, "DescribeDelegationToken", 1, 3, CONTROL, CLIENTS, reads=True),
     ApiRow(42, "DeleteGroups", 0, 2, GROUPS, CLIENTS),
     ApiRow(43, "ElectLeaders", 0, 2, CONTROL, BOTH, ALTER_CLUSTER),
     ApiRow(44, "IncrementalAlterConfigs", 0, 1, CONTROL, BOTH),

@@ -37,7 +37,8 @@ class Authorizer(ABC):
 class NodePrincipals:
     """The callers that are nodes of the cluster: of one of these principals (`type:name`) on one of
     these listeners, where it is proved by a certificate or a node's login. A user of that name who
-    logs in elsewhere is no node, and neither is a principal that an Envelope names."""
+    logs in elsewhere is no node, and neither is a principal that an Envelope names, or whoever was
+    given a delegation token of it."""
 
     __slots__ = ("listeners", "principals")
 
@@ -47,7 +48,7 @@ class NodePrincipals:
 
     def has(self, caller: Caller) -> bool:
         """True if the caller is a node."""
-        if caller.listener not in self.listeners:
+        if caller.listener not in self.listeners or caller.by_token:
             return False
         return f"{caller.principal.type}:{caller.principal.name}" in self.principals
 

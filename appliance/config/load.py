@@ -8,6 +8,7 @@ from appliance.base.errors import ConfigError
 from appliance.config import (
     acl_checks,
     cluster_checks,
+    delegation,
     logins,
     metrics_door,
     node_logins,
@@ -166,6 +167,7 @@ _CHECKS: Final[dict[str, Callable[[BrokerConfig], Said]]] = {
     "sasl.enabled.mechanisms": logins.check,
     "controller.quorum.voters": cluster_checks.voters,
     "log.dirs": _folders,
+    delegation.SECRET: delegation.check,
     acl_checks.CLASS_NAME: acl_checks.check,
     acl_checks.SUPER_USERS: acl_checks.check_idle,
     acl_checks.NODES: acl_checks.check_nodes,

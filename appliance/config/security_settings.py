@@ -21,7 +21,6 @@ from appliance.config.setting import (
 
 _NO_OAUTH: Final = "nodes and this broker log in nowhere with a token"
 _NO_KERBEROS: Final = "Kerberos (GSSAPI) is not served"
-_NO_TOKENS: Final = "delegation tokens are not served yet"
 _NO_CLASSES: Final = "the mechanisms are Penstock's own, there is no JVM"
 _OF_A_LISTENER: Final = "a login is one listener's: listener.name.NAME.MECHANISM.sasl.jaas.config, NAME and MECHANISM in lower case"
 _OPENSSL: Final = "TLS is OpenSSL's, there is no JVM"
@@ -51,10 +50,10 @@ SECURITY: Final = (
     Setting("connections.max.reauth.ms", LONG, 0, "How long a login holds, in ms: a client logs in again before (KIP-368), or is hung up on; 0 for ever."),
     Setting("principal.builder.class", CLASS, "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder", "What makes a principal out of a login.", mode=PER_BROKER, inert=_BUILDER),
     Setting("security.providers", STRING, None, "Security providers of the JVM.", inert=_OPENSSL),
-    Setting("delegation.token.secret.key", PASSWORD, None, "The secret that delegation tokens are signed with.", inert=_NO_TOKENS),
-    Setting("delegation.token.max.lifetime.ms", LONG, 604_800_000, "Longest life of a delegation token with its renewals, in ms.", low=1, inert=_NO_TOKENS),
-    Setting("delegation.token.expiry.time.ms", LONG, 86_400_000, "Life of a delegation token without renewal, in ms.", low=1, inert=_NO_TOKENS),
-    Setting("delegation.token.expiry.check.interval.ms", LONG, 3_600_000, "How often expired delegation tokens are looked for, in ms.", low=1, inert=_NO_TOKENS),
+    Setting("delegation.token.secret.key", PASSWORD, None, "The secret that delegation tokens are signed with, the same on all nodes. Empty: there are no delegation tokens."),
+    Setting("delegation.token.max.lifetime.ms", LONG, 604_800_000, "Longest life of a delegation token with its renewals, in ms.", low=1),
+    Setting("delegation.token.expiry.time.ms", LONG, 86_400_000, "Life of a delegation token without renewal, in ms.", low=1),
+    Setting("delegation.token.expiry.check.interval.ms", LONG, 3_600_000, "How often expired delegation tokens are looked for, in ms.", low=1),
     Setting("sasl.mechanism.controller.protocol", STRING, "GSSAPI", "The SASL mechanism by which nodes log in at controllers, where the first of controller.listener.names is a SASL listener: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512."),
     Setting("sasl.server.max.receive.size", INT, 524288, "Largest request of a client that has not logged in, in bytes."),
     Setting("sasl.client.callback.handler.class", CLASS, None, "Callback handler of SASL clients.", inert=_NO_CLASSES),

@@ -14,6 +14,7 @@ from appliance.authentication.mechanisms import BY_NUMBER
 from appliance.authorization.words import KINDS, OPERATIONS, PATTERNS, PERMISSIONS, word
 from appliance.config.broker_settings import BROKER
 from appliance.config.topic_settings import TOPIC as TOPIC_SETTINGS
+from appliance.controller.delegation_tokens import find_token
 from appliance.handlers.admin import AdminContext
 from appliance.metadata.image import BROKER as BROKER_KIND
 from appliance.metadata.image import BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC, MetadataImage
@@ -77,6 +78,8 @@ def _things(record: Any, image: MetadataImage, topic: Callable[[bytes], str]) ->
             mechanism = known.name if known else str(record.mechanism)
             action = "delete" if removed else "alter"
             yield {**_thing("user", record.name, action), "mechanism": mechanism}
+        case kraft.DelegationTokenRecord() | kraft.RemoveDelegationTokenRecord():
+            yield _token(record, image)
         case kraft.AccessControlEntryRecord():
             yield _acl(record, "create")
         case kraft.RemoveAccessControlEntryRecord():
@@ -113,6 +116,22 @@ def _config(record: kraft.ConfigRecord) -> Thing:
     if setting is not None and not setting.sensitive and record.value is not None:
         thing["value"] = record.value
     return thing
+
+
+def _token(
+    record: kraft.DelegationTokenRecord | kraft.RemoveDelegationTokenRecord, image: MetadataImage
+) -> Thing:
+    """A token by its id: its HMAC is in no record, and nowhere in the audit."""
+    before = find_token(image, record.token_id)
+    if isinstance(record, kraft.RemoveDelegationTokenRecord):
+        thing = _thing("token", record.token_id, "expire")
+        return thing if before is None else {**thing, "owner": before.owner}
+    action = "create"
+    if before is not None:
+        longer = record.expiration_timestamp >= before.expiration_timestamp
+        action = "renew" if longer else "expire"
+    thing = {**_thing("token", record.token_id, action), "owner": record.owner}
+    return {**thing, "expires_ms": str(record.expiration_timestamp)}
 
 
 def _acl(rule: kraft.AccessControlEntryRecord, action: str) -> Thing:

@@ -25,7 +25,7 @@ from appliance.wire.messages import encode_response
 def opened(request: Any) -> tuple[Enclosed, Caller]:
     """Raises PeerError: PRINCIPAL_DESERIALIZATION_FAILURE, INVALID_REQUEST."""
     try:
-        principal = Principal(*decode_principal(request.request_principal or b""))
+        kind, name, by_token = decode_principal(request.request_principal or b"")
     except MalformedRequest as cause:
         raise PeerError(errors.PRINCIPAL_DESERIALIZATION_FAILURE, str(cause)) from cause
     try:
@@ -33,7 +33,7 @@ def opened(request: Any) -> tuple[Enclosed, Caller]:
         address = decode_address(request.client_host_address)
     except MalformedRequest as cause:
         raise PeerError(errors.INVALID_REQUEST, str(cause)) from cause
-    return enclosed, Caller(principal, enclosed.client_id, address, "")
+    return enclosed, Caller(Principal(kind, name), enclosed.client_id, address, "", by_token)
 
 
 def answer(enclosed: Enclosed, inner: Decision) -> Decision:

@@ -1,5 +1,5 @@
 """Which brokers live, as the active controller sees it: heartbeats, and evidence that one is gone
-or silent; and that those who came back lead again.
+or silent; that those who came back lead again; and that expired delegation tokens go.
 
     lead ──▶ (a whole session for everybody) ── late, gone or silent ──▶ fenced, others lead
     resign: nothing is known any more
@@ -16,6 +16,7 @@ from appliance.base.errors import DiskFull
 from appliance.config.broker import BrokerConfig
 from appliance.control.broker.lifecycle import NEVER
 from appliance.control.broker.watching import Watched, Watching
+from appliance.control.expiring import TokenExpiry
 from appliance.control.leadership import NotController
 from appliance.controller.balancing import Balancing
 from appliance.controller.broker_states import stale
@@ -30,10 +31,13 @@ _AGAIN_MS: Final = 100
 
 
 class Fencing:
-    """heartbeats: None while this node does not lead. node_id: this node's, whose life is ours."""
+    """heartbeats: None while this node does not lead. node_id: this node's, whose life is ours.
+    wall_ms: the time by which tokens expire."""
 
-    __slots__ = ("_again_ms", "_append", "_balancing", "_fetch_ms", "_log", "_node_id", "_now_ms",
-                 "_session_ms", "_situation", "_watching", "heartbeats")  # fmt: skip
+    __slots__ = (
+        "_again_ms", "_append", "_balancing", "_expiry", "_fetch_ms", "_log", "_node_id", "_now_ms",
+        "_session_ms", "_situation", "_wall_ms", "_watching", "heartbeats",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -43,6 +47,7 @@ class Fencing:
         append: Callable[[list[Record]], None],
         situation: Callable[[], Situation],
         log: Log,
+        wall_ms: Callable[[], int],
     ) -> None:
         self._node_id = node_id
         self._session_ms = config.int("broker.session.timeout.ms")
@@ -50,16 +55,19 @@ class Fencing:
         self._append = append
         self._situation = situation
         self._log = log
+        self._wall_ms = wall_ms
         self._now_ms = self._again_ms = 0
         self._watching = Watching(node_id, connect, self._gone, self._silent, config.silence_ms)
         self.heartbeats: Heartbeats | None = None
         self._balancing: Balancing | None = None
+        self._expiry = TokenExpiry(config, log)
 
     def lead(self, image: MetadataImage, now_ms: int, silent: int) -> None:
         """This node leads, over this image. silent: who led before, where the quorum gave it up
         because it had not answered for a fetch timeout."""
         self.heartbeats = Heartbeats(image, self._node_id, self._session_ms, now_ms)
         self._balancing = Balancing(self._situation().config, now_ms)
+        self._expiry.start_interval(now_ms)
         self._watching.follow(image.brokers)
         self.heartbeats.silent(silent, now_ms - self._fetch_ms)
         self._watching.suspect(silent)
@@ -91,7 +99,12 @@ class Fencing:
                 self._again_ms = 0
         if now_ms >= balancing.deadline:
             self._balance(balancing, now_ms)
+        if now_ms >= self._expiry.deadline:
+            self._expiry.remove_expired(
+                self._situation().image, self._append, now_ms, self._wall_ms()
+            )
         due_ms = min(balancing.deadline, max(heartbeats.deadline, self._again_ms))
+        due_ms = min(due_ms, self._expiry.deadline)
         return min(due_ms, NEVER if waits == NEVER else now_ms + waits)
 
     def _balance(self, balancing: Balancing, now_ms: int) -> None:

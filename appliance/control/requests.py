@@ -62,6 +62,9 @@ USUAL: Final = (CHANGED, AUTO_CREATED)
 _NO_LEADER: Final = "This is not the controller: nobody is known to be just now. Try again."
 _TOPIC_MS: Final = 1_000
 """Who names a missing topic in a Metadata request waits so long for it, then asks again."""
+_OF_A_TOKEN: Final = {
+    "issue_timestamp": -1, "expiry_timestamp": -1, "max_timestamp": -1, "token_id": "", "hmac": b"",
+}  # fmt: skip
 _NO_ANSWER: Final = "The controller of the cluster did not do this: it is not known, or late."
 
 
@@ -136,7 +139,8 @@ class AdminRequests:
             return self._failed(api, version, context, why)
         self._tell_full(context)
         refuse = partial(self._refuse, api, version, answer.values)
-        here = api.any_node or api.own(request) or _of_own_files(api, request, context, answer)
+        here = api.any_node or api.own(request) or api.here(context)
+        here = here or _of_own_files(api, request, context, answer)
         if not (leads or denied) and (answer.records or not here):
             return Decision(*refuse(LOST), refuse)
         if answer.records:
@@ -267,7 +271,9 @@ class AdminRequests:
             request = self.ahead.request(key, version, body)
         except MalformedRequest:
             return None
-        if api.own(request) or self._refuses(api, request, version, context):
+        if api.own(request) or api.here(context):
+            return None
+        if self._refuses(api, request, version, context):
             return None
         timeout = getattr(request, "timeout", timedelta())
         return Elsewhere(
@@ -469,6 +475,8 @@ def refused(
             return text
         if key in ("producer_id", "producer_epoch"):
             return -1  # nobody was given one
+        if key in _OF_A_TOKEN:
+            return _OF_A_TOKEN[key]  # nor such a token
         if isinstance(value, Mapping):
             return refused(value, text, code, whole=whole)
         if isinstance(value, list | tuple):

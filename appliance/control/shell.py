@@ -166,13 +166,9 @@ class Control:
         patience_ms = seat.config.int("controller.quorum.request.timeout.ms")
         self._prober = Prober(addresses.voter, self._go_on, patience_ms)
         self._asker = BrokerAsker(addresses.broker, self._burying.trash.settled, self._go_on)
+        situation, wall_ms = self._contexts.situation, self._clock.wall_ms
         self._fencing = Fencing(
-            node_id,
-            seat.config,
-            addresses.broker,
-            self._append,
-            self._contexts.situation,
-            log,
+            node_id, seat.config, addresses.broker, self._append, situation, log, wall_ms
         )
         self._own_answers = OwnAnswers()
         self._paced = PacedRequests(

@@ -128,6 +128,7 @@ class Api:
     files: whether it is about files of the node with this id, which refuses it itself when they are
     not good: who leads sees others.
     probe: who is to be asked before it is decided: node id, host and port, or None.
+    here: whether the node that a client asks decides what this caller asks, whoever leads.
     seeks: names of deleted topics of which the other brokers are asked before it is decided.
     """
 
@@ -139,6 +140,7 @@ class Api:
     any_node: bool = False
     not_controller: int = errors.NOT_CONTROLLER
     refused: Callable[[Message, Values], Values] | None = None
+    here: Callable[[AdminContext], bool] = lambda context: False
     probe: Callable[[Message, AdminContext], tuple[int, str, int] | None] | None = None
     own: Callable[[Message], bool] = _never
     files: Callable[[Message, int], bool] = lambda request, node_id: False

@@ -115,13 +115,14 @@ class Exchange:
 class Login(NamedTuple):
     """The answer to a message of a login. code: NONE, or why it is refused, which `text` says.
     message: the mechanism's. lifetime_ms: how long the login holds, 0: for ever. principal: who it
-    is, "" while its mechanism wants more."""
+    is, "" while its mechanism wants more. by_token: it is proved by a delegation token."""
 
     code: int
     text: str | None
     message: bytes = b""
     lifetime_ms: int = 0
     principal: str = ""
+    by_token: bool = False
 
 
 LATE: Final = "SaslAuthenticate request received after successful authentication"

@@ -92,7 +92,7 @@ class Connections:
         if guest.login is None or keeper is None or session is None:
             one.close()
             return False
-        keeper.restore_login(session, *guest.login)
+        keeper.restore_login(session, *guest.login, guest.by_token)
         one.end_login(known=True)
         return True
 

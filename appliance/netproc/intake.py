@@ -145,7 +145,9 @@ class Intake(RequestReceiver[Connection]):
         """Make the caller of a client id that the connection did not use before."""
         name = (client_id or b"").decode(errors="replace")
         listener = self._listeners[connection.listener]
-        caller = Caller(connection.principal, name, connection.address, listener)
+        session = connection.session
+        by_token = session is not None and session.by_token
+        caller = Caller(connection.principal, name, connection.address, listener, by_token)
         connection.client_id = client_id
         rights = connection.rights = Rights(caller, self._authorizer)
         self._clients.write_names(connection.row, connection.principal.name, name)

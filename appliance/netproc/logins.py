@@ -23,7 +23,14 @@ from appliance.authentication.mechanisms import (
 )
 from appliance.authentication.outgoing import NodeCredentials
 from appliance.authentication.refused import LoginRefused
-from appliance.authentication.scram import Credential, ScramServer, is_password, made, parse_first
+from appliance.authentication.scram import (
+    Credential,
+    First,
+    ScramServer,
+    is_password,
+    made,
+    parse_first,
+)
 from appliance.authentication.stand_in import stand_in
 from appliance.authentication.tokens import Verified
 from appliance.base.caller import Principal
@@ -38,6 +45,7 @@ from appliance.config import logins as settings
 from appliance.config import node_logins
 from appliance.config.bounds import LOGINS_WAITING, setting_of
 from appliance.config.broker import BrokerConfig
+from appliance.controller.delegation_tokens import KIND as TOKEN
 from appliance.handlers import k18_api_versions
 from appliance.handlers.exchange import LATE, Exchange, Login
 from appliance.metadata.changes import Change, ConfigChanged, KeptChanged
@@ -45,6 +53,7 @@ from appliance.metadata.image import MetadataImage
 from appliance.netproc.bearers import Bearers
 from appliance.netproc.connection import Connection
 from appliance.netproc.connections_state import ConnectionsState
+from appliance.netproc.delegation import DelegationTokens
 from appliance.netproc.exchanges import NO_NUMBER, Exchanges
 from appliance.netproc.framing import SMALLEST_FRAME
 from appliance.netproc.hashing import Hashing
@@ -98,6 +107,7 @@ class LoginDesk(Doorkeeper):
         self._hashing = Hashing(shared.loop, config().int(setting_of(LOGINS_WAITING)))
         self._log = shared.log
         self._bearers = Bearers(shared.loop, self._hashing, shared.log)
+        self._tokens = DelegationTokens(config, image, self._hashing)
         self._secret = secret
         self._likes: list[Likes] | None = None
         self._delay_ns = 0
@@ -125,16 +135,22 @@ class LoginDesk(Doorkeeper):
     def follow_changes(self, changes: Iterable[Change]) -> None:
         """These were committed, and are in force."""
         for change in changes:
-            if isinstance(change, KeptChanged) and change.identity[0] == _KEPT:
-                self._likes = None
+            if isinstance(change, KeptChanged):
+                if change.identity[0] == _KEPT:
+                    self._likes = None
+                elif change.identity[0] == TOKEN:
+                    self._tokens.forget_removed(change.identity[1])
             elif isinstance(change, ConfigChanged) and settings.concerns_logins(change.key):
                 self.renew()
 
     def session(self, listener: int, now_ns: int) -> LoginSession | None:
         return None if self._of(listener) is None else LoginSession(listener, now_ns)
 
-    def restore_login(self, session: LoginSession, mechanism: str, expires_ns: int) -> None:
+    def restore_login(
+        self, session: LoginSession, mechanism: str, expires_ns: int, by_token: bool
+    ) -> None:
         session.stage, session.mechanism, session.expires_ns = KNOWN, mechanism, expires_ns
+        session.by_token = by_token
 
     def longest(self, session: LoginSession) -> int:
         """Bytes of the longest request before the login."""
@@ -269,14 +285,10 @@ class LoginDesk(Doorkeeper):
                 login = self._refused(x, refused.told)
             self.wait(x, login)
 
-        if not self._hashing.ask_thread(
+        asked = self._hashing.ask_thread(
             lambda: is_password(scram, credential, claim.password), then
-        ):
-            self._log.event_seldom(WARNING, "logins-refused", bound=LOGINS_WAITING, why=_TOO_MANY)
-            raise LoginRefused(plain.NOT_VALID)
-        connection: Connection = x.connection
-        connection.hold_login()
-        return None
+        )
+        return self._hold(x, asked, plain.NOT_VALID)
 
     def _bearer(self, x: Exchange, session: LoginSession, message: bytes) -> Login | None:
         connection: Connection = x.connection
@@ -304,28 +316,59 @@ class LoginDesk(Doorkeeper):
                 login = self._refused(x, refused.told)
             self.wait(x, login)
 
-        if not self._bearers.verify_token(claim.token, *rules.tokens, then):
-            self._log.event_seldom(WARNING, "logins-refused", bound=LOGINS_WAITING, why=_TOO_MANY)
-            raise LoginRefused
-        connection.hold_login()
-        return None
+        return self._hold(x, self._bearers.verify_token(claim.token, *rules.tokens, then))
 
-    def _scram(self, x: Exchange, session: LoginSession, message: bytes) -> Login:
+    def _scram(self, x: Exchange, session: LoginSession, message: bytes) -> Login | None:
         scram = BY_NAME[session.mechanism]
         server: ScramServer | None = session.server
         if server is None:
             first = parse_first(message)
+            if first.by_token:
+                return self._begin_by_token(x, session, scram, first)
             kept = self._credential(first.user, scram)
             if kept is None:
                 kept = self._of_node(session.listener, first.user, scram)
             session.claimed = first.user if kept is not None else ""
             credential = kept or self._stand_in(first.user, scram)
-            nonce = secrets.token_urlsafe(24)
-            session.server = server = ScramServer(scram, first, credential, kept is not None, nonce)
-            return Login(NONE, None, server.challenge())
+            return _challenge(session, scram, first, credential, kept is not None)
         session.server = None
         answer = server.finish(message)
-        return self._proved(session, server.user, x, answer)
+        if not server.by_token:
+            return self._proved(session, server.user, x, answer)
+        found = self._tokens.find_valid(server.user)
+        if found is None:  # it was removed, or has expired meanwhile
+            raise LoginRefused
+        return self._proved(session, found.owner, x, answer, found.left_ms)._replace(by_token=True)
+
+    def _begin_by_token(
+        self, x: Exchange, session: LoginSession, scram: Scram, first: First
+    ) -> Login | None:
+        """The answer to the first message of a login by a delegation token. One that does not hold
+        is refused at once, as by Apache Kafka: nobody guesses an id of 128 random bits."""
+        found = self._tokens.find_valid(first.user)
+        session.claimed = "" if found is None else found.owner
+        if found is None:
+            raise LoginRefused
+        known = self._tokens.get_credential(first.user, scram)
+        if known is not None:
+            return _challenge(session, scram, first, known, True)
+
+        def then(credential: Credential | None) -> None:
+            if x.number != NO_NUMBER and credential is not None:  # else it has gone
+                self.wait(x, _challenge(session, scram, first, credential, True))
+            elif x.number != NO_NUMBER:
+                self.wait(x, self._refused(x, None))
+
+        return self._hold(x, self._tokens.make_credential(first.user, scram, then))
+
+    def _hold(self, x: Exchange, asked: bool, told: str | None = None) -> Login | None:
+        """Holds the login until the thread that was asked says more. Raises LoginRefused with
+        `told` where too many wait."""
+        if not asked:
+            self._log.event_seldom(WARNING, "logins-refused", bound=LOGINS_WAITING, why=_TOO_MANY)
+            raise LoginRefused(told)
+        x.connection.hold_login()
+        return None
 
     def _proved(
         self,
@@ -362,6 +405,7 @@ class LoginDesk(Doorkeeper):
     def _let_in(self, connection: Connection, session: LoginSession, login: Login) -> None:
         self._audit(connection, session, login.principal)
         session.stage = KNOWN
+        session.by_token = login.by_token
         session.again = False
         session.server = None
         session.expires_ns = 0
@@ -444,3 +488,12 @@ class LoginDesk(Doorkeeper):
             NOTICE, "login-failed", connection.address,
             listener=self._names[session.listener], mechanism=session.mechanism or "none", why=why,
         )  # fmt: skip
+
+
+def _challenge(
+    session: LoginSession, scram: Scram, first: First, credential: Credential, exists: bool
+) -> Login:
+    """The answer to the first message of SCRAM. exists: False for a stand-in."""
+    nonce = secrets.token_urlsafe(24)
+    session.server = server = ScramServer(scram, first, credential, exists, nonce)
+    return Login(NONE, None, server.challenge())

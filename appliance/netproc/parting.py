@@ -88,6 +88,7 @@ class HandoverSource(HandoverTarget[Connection]):
             self._protocol(connection.listener),
             (connection.principal.type, connection.principal.name),
             None if session is None else (session.mechanism, session.expires_ns),
+            session is not None and session.by_token,
         )
         try:
             if not handing.send(self._over, guest):

@@ -28,11 +28,12 @@ class LoginSession:
     server: the mechanism's side of ours, between two messages. claimed: the name of the user that
     the client gave, "" where there is none: a mistyped password would be told else. expires_ns:
     when it must have logged in again, 0: never. again: it logs in again, and must stay who it is;
-    unlike: by another mechanism. began_ns: when it did so last."""
+    unlike: by another mechanism. began_ns: when it did so last. by_token: its principal is proved
+    by a delegation token."""
 
     __slots__ = (
-        "again", "began_ns", "claimed", "deadline_ns", "expires_ns", "listener", "mechanism",
-        "raw", "server", "stage", "unlike",
+        "again", "began_ns", "by_token", "claimed", "deadline_ns", "expires_ns", "listener",
+        "mechanism", "raw", "server", "stage", "unlike",
     )  # fmt: skip
 
     def __init__(self, listener: int, now_ns: int) -> None:
@@ -40,7 +41,7 @@ class LoginSession:
         self.listener = listener
         self.deadline_ns = now_ns + DEADLINE_NS
         self.mechanism = self.claimed = ""
-        self.raw = self.again = self.unlike = False
+        self.raw = self.again = self.unlike = self.by_token = False
         self.server: Any = None
         self.expires_ns = self.began_ns = 0
 
@@ -65,8 +66,11 @@ class Doorkeeper(ABC):
         ...
 
     @abstractmethod
-    def restore_login(self, session: LoginSession, mechanism: str, expires_ns: int) -> None:
-        """Restore a login that another process accepted. expires_ns: as of `LoginSession`."""
+    def restore_login(
+        self, session: LoginSession, mechanism: str, expires_ns: int, by_token: bool
+    ) -> None:
+        """Restore a login that another process accepted. expires_ns, by_token: as of
+        `LoginSession`."""
         ...
 
     @abstractmethod

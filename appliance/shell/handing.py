@@ -21,12 +21,12 @@ PART: Final = signal.SIGUSR1
 """Asks a network process to end and to leave its connections to a successor."""
 LEAVE: Final = signal.SIGUSR2
 """The same at the end of the whole appliance: the successor is another appliance's."""
-FORMAT: Final = 3
+FORMAT: Final = 4
 """Raise it when something else is told of a guest than before, or it means something else: another
 version hangs up on those whom it would misunderstand."""
-_BEFORE: Final = (1, 2)
+_BEFORE: Final = (1, 2, 3)
 """Formats that are understood, too: of 1 all guests were anonymous and came by plaintext, of 2 none
-had logged in."""
+had logged in, of 3 none by a delegation token."""
 _WORD: Final = b"guest"
 _NAME: Final = "penstock-guest"
 _DESCRIPTORS: Final = 2
@@ -41,7 +41,7 @@ class Guest:
     versions that it was told to be served, "" where that cannot have changed. protocol: its
     listener's (listener.security.protocol.map). principal: (type, name), proved by it. login: the
     SASL mechanism that it did so by, and until when that holds, as of the monotonic clock in ns, 0:
-    for ever; None: it has not logged in."""
+    for ever; None: it has not logged in. by_token: by a delegation token."""
 
     sock: socket.socket
     address: str
@@ -57,6 +57,7 @@ class Guest:
     protocol: str = "PLAINTEXT"
     principal: tuple[str, str] = ("User", "ANONYMOUS")
     login: tuple[str, int] | None = None
+    by_token: bool = False
 
     def close(self) -> None:
         """This process's hold of it; the client notices when nobody else has one."""
@@ -114,6 +115,7 @@ def _fields(guest: Guest) -> dict[str, Any]:
         "protocol": guest.protocol,
         "principal": guest.principal,
         "login": guest.login,
+        "by_token": guest.by_token,
     }
 
 

@@ -3,13 +3,13 @@ its versions.
 
 `build(cls, values)` takes the fields that this version of the message has and ignores the others
 (Kafka calls such fields ignorable); nested messages are given as mappings in lists. Plain values
-stand for kio's own types: an error code is an int, a duration is int ms, a uuid is 16 bytes (all
-zero: none), everything else is itself.
+stand for kio's own types: an error code is an int, a duration is int ms, a time is int ms since
+1970 (-1: none), a uuid is 16 bytes (all zero: none), everything else is itself.
 """
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any, get_args, get_type_hints
 from uuid import UUID
@@ -18,6 +18,7 @@ from kio.index import load_response_schema
 from kio.schema.errors import ErrorCode
 
 _MS = [timedelta(milliseconds=value) for value in range(2)]
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def response(api_key: int, version: int, values: Mapping[str, Any]) -> Any:
@@ -60,6 +61,8 @@ def _converter(kafka_type: str | None, hint: Any) -> Callable[[Any], Any] | None
         return ErrorCode
     if kafka_type in ("timedelta_i32", "timedelta_i64"):
         return _duration
+    if kafka_type == "datetime_i64":
+        return _time
     if kafka_type == "uuid":
         return _uuid_or_uuids
     if kafka_type is not None:
@@ -91,6 +94,13 @@ def _many(nested: type, values: Any) -> Any:
 
 def _duration(ms: int) -> timedelta:
     return _MS[ms] if 0 <= ms < 2 else timedelta(milliseconds=ms)
+
+
+def _time(value: int | datetime | None) -> datetime | None:
+    """The time as kio has it; one that was decoded stays as it is."""
+    if value is None or isinstance(value, datetime):
+        return value
+    return None if value == -1 else _EPOCH + timedelta(milliseconds=value)
 
 
 def _uuid_or_uuids(value: bytes | Iterable[bytes] | None) -> Any:

@@ -46,15 +46,15 @@ class Enclosed(NamedTuple):
     body: bytes
 
 
-def encode_principal(kind: str, name: str) -> bytes:
-    """`kind:name` with the version before it."""
+def encode_principal(kind: str, name: str, by_token: bool = False) -> bytes:
+    """`kind:name` with the version before it. by_token: of `Caller`."""
     out = [_VERSION.pack(0)]
-    _write(out, PrincipalData(type=kind, name=name))
+    _write(out, PrincipalData(type=kind, name=name, token_authenticated=by_token))
     return b"".join(out)
 
 
-def decode_principal(data: bytes) -> tuple[str, str]:
-    """(type, name). Raises MalformedRequest."""
+def decode_principal(data: bytes) -> tuple[str, str, bool]:
+    """(type, name, by_token). Raises MalformedRequest."""
     try:
         (version,) = _VERSION.unpack_from(data)
         if version < 0:
@@ -62,7 +62,7 @@ def decode_principal(data: bytes) -> tuple[str, str]:
         found, _ = _read(data, _VERSION.size, [_MOST_ELEMENTS])
     except UNREADABLE as cause:
         raise MalformedRequest(f"a principal that cannot be read: {cause}") from cause
-    return found.type, found.name
+    return found.type, found.name, found.token_authenticated
 
 
 def encode_address(address: str) -> bytes:

@@ -178,6 +178,7 @@ def _writer(cls: type) -> Writer:
 
 _Convert = tuple[Callable[[Any], Any], Callable[[Any], Any]]
 _MS: Final = timedelta(milliseconds=1)
+_LONGEST_MS: Final = -(timedelta.min // _MS)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -191,6 +192,11 @@ def _write_uuid(value: UUID | None) -> bytes:
 
 def _read_duration(ms: int) -> timedelta:
     return timedelta(milliseconds=ms)
+
+
+def _read_long_duration(ms: int) -> timedelta:
+    """Kafka's clients say "for ever" with numbers that no timedelta holds."""
+    return timedelta(milliseconds=max(-_LONGEST_MS, min(ms, _LONGEST_MS)))
 
 
 def _write_duration(value: timedelta) -> int:
@@ -208,7 +214,7 @@ def _write_time(value: datetime | None) -> int:
 _KINDS: Final[dict[str, tuple[str, _Convert | None]]] = {
     "error_code": ("int16", (ErrorCode, int)),
     "timedelta_i32": ("int32", (_read_duration, _write_duration)),
-    "timedelta_i64": ("int64", (_read_duration, _write_duration)),
+    "timedelta_i64": ("int64", (_read_long_duration, _write_duration)),
     "datetime_i64": ("int64", (_read_time, _write_time)),
     "uuid": ("uuid", (_read_uuid, _write_uuid)),
     "records": ("bytes", None),

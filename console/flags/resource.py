@@ -9,7 +9,7 @@ import click
 from appliance.authorization import operations as kafka
 from appliance.authorization.standard import LITERAL, PREFIXED
 from console.flags.complete import group_names, topic_names
-from console.model.acls import Target
+from console.model.acls import Target, principal_of
 from console.model.failure import usage
 
 
@@ -28,6 +28,14 @@ def resource_flags(command: Callable[..., Any]) -> Callable[..., Any]:
         "--transactional-id", "ids", metavar="ID", multiple=True,
         help="A transactional id; may be repeated.",
     )  # fmt: skip
+    @click.option(
+        "--user", "--user-principal", "users", metavar="USER", multiple=True,
+        help="A user, whose delegation tokens it is about; may be repeated.",
+    )  # fmt: skip
+    @click.option(
+        "--delegation-token", "tokens", metavar="ID", multiple=True,
+        help="A delegation token; may be repeated.",
+    )  # fmt: skip
     @click.option("--cluster", is_flag=True, help="The cluster itself.")
     @click.option(
         "--prefixed", "--prefix", is_flag=True,
@@ -39,11 +47,17 @@ def resource_flags(command: Callable[..., Any]) -> Callable[..., Any]:
         topics: tuple[str, ...],
         groups: tuple[str, ...],
         ids: tuple[str, ...],
+        users: tuple[str, ...],
+        tokens: tuple[str, ...],
         cluster: bool,
         prefixed: bool,
         **kwargs: object,
     ) -> object:
-        named = {kafka.TOPIC: topics, kafka.GROUP: groups, kafka.TRANSACTIONAL_ID: ids}
+        named = {
+            kafka.TOPIC: topics, kafka.GROUP: groups, kafka.TRANSACTIONAL_ID: ids,
+            kafka.USER: tuple(one if one in ("", "*") else principal_of(one) for one in users),
+            kafka.DELEGATION_TOKEN: tokens,
+        }  # fmt: skip
         pattern = PREFIXED if prefixed else LITERAL
         targets = [Target(kind, name, pattern) for kind, names in named.items() for name in names]
         if any(not one.name for one in targets):

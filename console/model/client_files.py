@@ -53,9 +53,11 @@ def librdkafka(at: Place, mechanism: str, user: str, password: str) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def java(at: Place, mechanism: str, user: str, password: str) -> str:
-    """A file for Java's clients and Kafka's own tools."""
-    login = f"{_MODULES[mechanism]} required username={_quoted(user)} password={_quoted(password)};"
+def java(at: Place, mechanism: str, user: str, password: str, *, by_token: bool = False) -> str:
+    """A file for Java's clients and Kafka's own tools. by_token: the user is the id of a delegation
+    token, and the password its HMAC."""
+    login = f"{_MODULES[mechanism]} required username={_quoted(user)} password={_quoted(password)}"
+    login += ' tokenauth="true";' if by_token else ";"
     lines = [*_head(at, mechanism), f"sasl.jaas.config={_escaped(login)}"]
     if at.protocol == _BEST[0]:
         mark, ca = ("", at.ca) if at.ca else ("#", "/path/of/ca.pem")

@@ -44,7 +44,8 @@ _NOT_ENFORCED: Final = {
     "acl": "ACLs are kept, and NOT enforced without authorizer.class.name: every client that can"
     " connect may do everything",
     "scram": "SCRAM credentials are kept: their users log in where a listener asks for it",
-    "token": "delegation tokens are kept and not used",
+    "token": "delegation tokens are kept: clients log in by them where"
+    " delegation.token.secret.key is the same",
 }
 _SHOWN: Final = 5
 

@@ -84,7 +84,7 @@ def test_nobody_logs_in_with_a_stand_in_or_too_few_iterations():
 
 @pytest.mark.parametrize("first", [
     b"", b"n,,", b"y,,n=user,r=abc", b"p=tls-unique,,n=user,r=abc", b"n,,n=,r=abc", b"n,,n=u,r=",
-    b"n,,n=u=2Xser,r=abc", b"n,,n=user,r=abc,tokenauth=true", b"n,,n=us\0er,r=abc", b"\xff\xfe",
+    b"n,,n=u=2Xser,r=abc", b"n,,n=us\0er,r=abc", b"\xff\xfe",
     b"n,,n=" + b"u" * 20_000 + b",r=abc",
 ])  # fmt: skip
 def test_a_first_message_that_is_none(first):
@@ -126,3 +126,15 @@ def test_a_password_is_checked_against_what_is_kept_of_it():
     assert is_password(SHA_256, credential, "secret")
     assert not is_password(SHA_256, credential, "Secret")
     assert b"secret" not in b"".join(part for part in Credential(*credential)[:3])
+
+
+@pytest.mark.parametrize(
+    ("extensions", "by_token"),
+    [
+        ("", False), (",tokenauth=true", True), (",x=y,tokenauth=TRUE", True),
+        (",tokenauth=false", False), (",tokenauth=true,tokenauth=no", False),
+        (",TokenAuth=true", False), (",xtokenauth=true", False),
+    ],
+)  # fmt: skip
+def test_an_extension_says_that_the_user_is_a_token(extensions, by_token):
+    assert parse_first(f"n,,n=id,r=abc{extensions}".encode()).by_token is by_token

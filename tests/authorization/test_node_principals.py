@@ -198,3 +198,8 @@ def test_what_is_no_principal_is_refused():
 def test_principals_without_a_listener_with_certificates_are_told():
     _, warnings = load(None, {"penstock.node.principals": "User:nodes"})
     assert any("no listener stands for SSL" in one for one in warnings)
+
+
+def test_a_delegation_token_makes_nobody_a_node():
+    node = Caller(NODE, "", "127.0.0.1", "CONTROLLER")
+    assert NODES.has(node) and not NODES.has(node._replace(by_token=True))

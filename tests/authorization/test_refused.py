@@ -31,8 +31,9 @@ from tests.authorization.secured import creation, every
 HANDLERS = registry.handlers(FetchSessions(0, lambda: 1))
 TOPIC_CODE, GROUP_CODE = errors.TOPIC_AUTHORIZATION_FAILED, errors.GROUP_AUTHORIZATION_FAILED
 CLUSTER_CODE = errors.CLUSTER_AUTHORIZATION_FAILED
-OPEN = {17, 18, 36, 60, 71, 72}
-"""Logins, ApiVersions, DescribeCluster and those of clients' metrics need nothing."""
+OPEN = {17, 18, 36, 60, 71, 72, 38, 39, 40, 41}
+"""Logins, ApiVersions, DescribeCluster and those of clients' metrics need nothing; whoever may not
+see a delegation token is told of none (tests/handlers/test_token_requests.py)."""
 
 
 @pytest.fixture

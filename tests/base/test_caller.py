@@ -8,10 +8,10 @@ from appliance.base.caller import ANONYMOUS, Caller, Principal, decode
 from appliance.base.errors import MalformedRequest
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
-CALLERS = st.builds(Caller, st.builds(Principal, TEXT, TEXT), TEXT, TEXT, TEXT)
+CALLERS = st.builds(Caller, st.builds(Principal, TEXT, TEXT), TEXT, TEXT, TEXT, st.booleans())
 GOLDEN = Caller(ANONYMOUS, "läd\0er", "::1", "PLAINTEXT")
 BYTES = (
-    bytes.fromhex("04000000 09000000 07000000 03000000 09000000")
+    bytes.fromhex("04000000 09000000 07000000 03000000 09000000 00000000")
     + b"User"
     + b"ANONYMOUS"
     + b"l\xc3\xa4d\0er"

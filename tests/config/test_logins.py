@@ -74,7 +74,7 @@ def test_what_cannot_be_served_is_refused_by_its_name(settings, words):
         (PLAIN | {"listener.name.plaintext.plain.sasl.jaas.config": JAAS}, "nobody logs in there"),
         (PLAIN | {"sasl.kerberos.service.name": "kafka"}, "Kerberos .GSSAPI. is not served"),
         (PLAIN | {"sasl.oauthbearer.expected.issuer": "x"}, "no listener offers OAUTHBEARER"),
-        (PLAIN | {"delegation.token.secret.key": "x"}, "delegation tokens are not served yet"),
+        (PLAIN | {"delegation.token.expiry.time.ms": "5"}, "delegation tokens are disabled"),
         (PLAIN | {f"{OWN}plain.sasl.server.callback.handler.class": "x"}, "there is no JVM"),
         (PLAIN | {f"{OWN}plain.num.partitions": "1"}, "is ignored: of single listeners"),
         ({"sasl.enabled.mechanisms": "PLAIN"}, "no listener asks for a login"),

@@ -58,6 +58,27 @@ def test_values_of_settings_are_told_unless_they_may_be_secret():
     assert len(found) == 5 and "canary" not in repr(found)
 
 
+def token(ends, name="t1"):
+    return kraft.DelegationTokenRecord(
+        owner="User:anna", requester="User:bert", renewers=(), issue_timestamp=1, max_timestamp=99,
+        expiration_timestamp=ends, token_id=name,
+    )  # fmt: skip
+
+
+def test_tokens_are_told_by_what_becomes_of_them():
+    def change(action, *before, ends=None):
+        more = {} if ends is None else {"expires_ms": str(ends)}
+        gone = kraft.RemoveDelegationTokenRecord(token_id="t1")
+        record = gone if ends is None else token(ends)
+        expected = thing("token", "t1", action, owner="User:anna", **more)
+        assert told(image(*before), record)[0] == [expected]
+
+    change("create", ends=50)
+    change("renew", token(50), ends=60)
+    change("expire", token(50), ends=40)
+    change("expire", token(50))
+
+
 def test_users_are_told_without_what_is_kept_of_their_passwords():
     user = kraft.UserScramCredentialRecord(
         name="anna", mechanism=2, salt=b"canary", stored_key=b"canary", server_key=b"canary",

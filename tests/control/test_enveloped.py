@@ -1,6 +1,7 @@
 """What a broker passes on for a client of its own: decided for that client, at the controller."""
 
 import os
+from types import SimpleNamespace
 
 import pytest
 from sim.threads import Threads
@@ -10,6 +11,7 @@ from appliance.authorization.rights import AllowAll
 from appliance.base import errors
 from appliance.base.clock import OsClock
 from appliance.base.os_disk import OsDisk
+from appliance.control.enveloped import opened
 from appliance.control.shell import Control
 from appliance.control.startup import start
 from appliance.shell.links import Links
@@ -146,3 +148,14 @@ def test_a_principal_of_the_appliances_own_name_has_no_rights_by_that(appliance)
     assert created(answer).error_code == errors.TOPIC_AUTHORIZATION_FAILED
     assert ("appliance", "", "") in appliance.authorizer.asked
     assert "t" not in appliance.followed().image.topics_by_name
+
+
+@pytest.mark.parametrize("by_token", [False, True])
+def test_that_a_client_came_by_a_token_goes_with_it(by_token):
+    fields = {
+        "request_data": enclose(CREATE_TOPICS, VERSION, "c", b""),
+        "request_principal": encode_principal("User", "anna", by_token),
+        "client_host_address": encode_address("10.0.0.9"),
+    }
+    _, caller = opened(SimpleNamespace(**fields))
+    assert (caller.principal.name, caller.by_token, caller.listener) == ("anna", by_token, "")

@@ -81,7 +81,7 @@ def test_a_request_goes_as_it_came_for_its_caller(forwarding, controller):
     [(key, values, _)] = controller.asked
     assert key == ENVELOPE
     assert disclose(values["request_data"]) == (KEY, VERSION, 0, "c-1", b"body")
-    assert decode_principal(values["request_principal"]) == ("User", "anna")
+    assert decode_principal(values["request_principal"]) == ("User", "anna", False)
     assert decode_address(values["client_host_address"]) == "10.1.2.3"
 
 

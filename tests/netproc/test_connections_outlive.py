@@ -155,8 +155,9 @@ def test_of_the_version_before_nobody_had_logged_in(pair, monkeypatch):
         assert (found.principal, found.login) == (("User", "ü"), None)
 
 
+@pytest.mark.parametrize("by_token", [False, True])
 @pytest.mark.parametrize("login", [None, ("SCRAM-SHA-512", 0), ("SCRAM-SHA-512", 1)])
-def test_a_login_goes_on_until_it_expires(tmp_path, login):
+def test_a_login_goes_on_until_it_expires(tmp_path, login, by_token):
     """Who has none where one is asked for is hung up on."""
     words = {
         "advertised.listeners": "PLAINTEXT://somewhere:9092",
@@ -169,11 +170,11 @@ def test_a_login_goes_on_until_it_expires(tmp_path, login):
         ours.setblocking(False)
         theirs.settimeout(10)
         who = ("User", "alice")
-        world.server.adopt(
-            [Guest(ours, "10.0.0.7", 0, protocol="SASL_PLAINTEXT", principal=who, login=login)]
-        )
-        found = [one.principal for one in world.server.shared.open.values()]
-        assert found == ([] if login is None else [who])
+        came = {"protocol": "SASL_PLAINTEXT", "principal": who, "login": login}
+        world.server.adopt([Guest(ours, "10.0.0.7", 0, **came, by_token=by_token)])
+        there = list(world.server.shared.open.values())
+        found = [(one.principal, one.session.by_token) for one in there]
+        assert found == ([] if login is None else [(who, by_token)])
         if login is not None:
             theirs.sendall(requests.metadata([]))
             world.turn()

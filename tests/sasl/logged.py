@@ -13,6 +13,7 @@ HOST = "127.0.0.1"
 PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 USERS = {"alice": "alice-secret", "bob": "bob-secret"}
+TOKEN_SECRET = "token-secret"
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
@@ -44,6 +45,7 @@ class LoggedIn(Broker):
         found = {
             "sasl.enabled.mechanisms": ",".join(MECHANISMS),
             "group.initial.rebalance.delay.ms": "0",
+            "delegation.token.secret.key": TOKEN_SECRET,
             f"{static}plain.sasl.jaas.config": jaas(USERS),
             "listener.name.only.sasl.enabled.mechanisms": MECHANISMS[-1],
         }

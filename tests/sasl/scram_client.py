@@ -7,13 +7,14 @@ import os
 
 
 class ScramClient:
-    """expected: what the server must answer to the last message."""
+    """expected: what the server must answer to the last message. extensions: behind the nonce of
+    the first one."""
 
-    def __init__(self, scram, user, password):
+    def __init__(self, scram, user, password, extensions=""):
         self.digest = scram.digest
         self.password = password
         name = user.replace("=", "=3D").replace(",", "=2C")
-        self.bare = f"n={name},r={base64.b64encode(os.urandom(18)).decode()}"
+        self.bare = f"n={name},r={base64.b64encode(os.urandom(18)).decode()}{extensions}"
         self.expected = b""
 
     def first(self):

@@ -88,13 +88,13 @@ class Talk:
         self.handshake("PLAIN")
         return self.authenticate(plain(user, password), version)
 
-    def scram(self, mechanism, user, password, version=1):
+    def scram(self, mechanism, user, password, version=1, extensions=""):
         """The last answer, with the server's proof checked."""
         self.handshake(mechanism)
-        return self.scram_messages(mechanism, user, password, version)
+        return self.scram_messages(mechanism, user, password, version, extensions)
 
-    def scram_messages(self, mechanism, user, password, version=1):
-        client = ScramClient(BY_NAME[mechanism], user, password)
+    def scram_messages(self, mechanism, user, password, version=1, extensions=""):
+        client = ScramClient(BY_NAME[mechanism], user, password, extensions)
         first = self.authenticate(client.first(), version)
         if first is CLOSED or first[0]:
             return first

@@ -1,5 +1,6 @@
 """Passwords are in nothing that the appliance and its commands show, keep or send."""
 
+import base64
 import tarfile
 from pathlib import Path
 
@@ -7,14 +8,17 @@ import pytest
 
 from tests.broker_process import KAFKA
 from tests.console_process import typing
-from tests.sasl.logged import LoggedIn, jaas
+from tests.differential.link import Link
+from tests.sasl.logged import HOST, LoggedIn, jaas
 from tests.sasl.talk import Talk
 
 pytestmark = pytest.mark.skipif(KAFKA, reason="what an appliance shows")
 IN_SETTINGS = "canary-Settings-7a31"
 OF_A_USER = "canary-User-90fe"
 MISTYPED = "canary-Mistyped-c44d"
-CANARIES = (IN_SETTINGS, OF_A_USER, MISTYPED)
+OF_TOKENS = "canary-Tokens-51bc"
+CANARIES = [IN_SETTINGS, OF_A_USER, MISTYPED, OF_TOKENS]
+"""The HMACs of tokens are added as they are made."""
 KEY = "listener.name.static.plain.sasl.jaas.config"
 
 
@@ -22,7 +26,7 @@ KEY = "listener.name.static.plain.sasl.jaas.config"
 def own(tmp_path_factory):
     """Its users have logged in, or tried to, by each mechanism."""
     folder = tmp_path_factory.mktemp("canaries")
-    words = {KEY: jaas({"static": IN_SETTINGS})}
+    words = {KEY: jaas({"static": IN_SETTINGS}), "delegation.token.secret.key": OF_TOKENS}
     with LoggedIn(folder / "data", words) as running:
         secret = folder / "secret"
         secret.write_text(OF_A_USER)
@@ -39,7 +43,28 @@ def own(tmp_path_factory):
             with running.wire("ONLY") as wire:
                 assert Talk(wire).scram("SCRAM-SHA-512", "kept", password)[0] == code
         secret.unlink()
+        log_in_by_token(running)
         yield running
+
+
+def log_in_by_token(running):
+    """A token is created, renewed and used, and its HMAC given in the wrong place, too."""
+    link = Link((HOST, running.ports["STATIC"]))
+    link.login("static", IN_SETTINGS)
+    asked = {"owner_principal_type": None, "owner_principal_name": None, "renewers": []}
+    token = link.ask(38, 3, asked | {"max_lifetime": -1})
+    hmac = bytes.fromhex(token["hmac"])
+    password = base64.b64encode(hmac).decode()
+    CANARIES.extend((token["hmac"], password, repr(hmac)[2:-1]))
+    assert link.ask(39, 2, {"hmac": hmac, "renew_period": -1})["error_code"] == "NONE"
+    for user, secret, code in (
+        (token["token_id"], password, 0), (password, password, 58), (token["token_id"], "x", 58),
+    ):  # fmt: skip
+        with running.wire("ONLY") as wire:
+            talk = Talk(wire)
+            told = talk.scram("SCRAM-SHA-512", user, secret, extensions=",tokenauth=true")
+            assert told[0] == code
+    link.close()
 
 
 def check(what, data):

@@ -18,9 +18,11 @@ from appliance.wire.messages import encode_request
 
 
 def test_a_principal_is_written_as_kafka_does():
-    kio = DefaultPrincipalData(type_="User", name="ännchen", token_authenticated=False)
-    assert encode_principal("User", "ännchen") == b"\0\0" + encode_request(kio)
-    assert decode_principal(encode_principal("User", "ännchen")) == ("User", "ännchen")
+    for by_token in (False, True):
+        kio = DefaultPrincipalData(type_="User", name="ännchen", token_authenticated=by_token)
+        ours = encode_principal("User", "ännchen", by_token)
+        assert ours == b"\0\0" + encode_request(kio)
+        assert decode_principal(ours) == ("User", "ännchen", by_token)
 
 
 @pytest.mark.parametrize("data", [b"", b"\0", b"\0\0", b"\0\0\x05Us", b"\xff\xff\x01\x01\0\0"])

@@ -217,7 +217,7 @@ def creation(topic: NewTopic, caller: Caller | None) -> ControllerRequest:
 def _envelope(api_key: int, version: int, caller: Caller, body: bytes) -> Values:
     return {
         "request_data": enclose(api_key, version, caller.client_id, body),
-        "request_principal": encode_principal(*caller.principal),
+        "request_principal": encode_principal(*caller.principal, caller.by_token),
         "client_host_address": encode_address(caller.address),
     }
 

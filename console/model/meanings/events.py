@@ -38,6 +38,7 @@ EVENTS: Final[dict[str, str]] = {
     "connection-throttled": "An address opens connections faster than its quota (connection_creation_rate): this connection is closed after the throttle time.",
     "connections-handed-over": "A network process was restarted on request (penstock debug restart): the numbers of connections that stayed open and that were closed.",
     "connections-hung-up": "Connections handed over by an appliance of another version were closed: it had offered APIs that this one does not support, or their listener has another protocol now. Their clients reconnect.",
+    "delegation-tokens-expired": "The controller removed delegation tokens that had expired; nobody could log in by them before, either.",
     "disk-full": "A metadata change was refused because the disk is full. Free some space.",
     "disk-has-room": "The disk has free space again: writes are accepted.",
     "disk-nearly-full": "Free space is below penstock.disk.free.min.bytes, or 1 % of the disk: writes are refused until twice as much is free.",

@@ -8,7 +8,6 @@ _ITSELF: Final = (
 )
 _JOINS: Final = "Nothing: the member joins again. Where it comes often, members are too slow: raise max.poll.interval.ms or session.timeout.ms, or have them do less between two polls."
 _RIGHTS: Final = "An administrator grants the right to the principal with an ACL (`penstock acl add`, kafka-acls.sh). Without authorizer.class.name only requests between nodes are refused."
-_TOKENS: Final = "Delegation tokens are not served here: use another way to log in."
 _SASL: Final = "Check that security.protocol, sasl.mechanism, username and password of the client match the listener; the event login-failed names the reason."
 _SHARE: Final = "Share groups are not served here: use a consumer group."
 _STREAMS: Final = (
@@ -85,12 +84,12 @@ REMEDIES: Final[dict[str, str]] = {
     "SASL_AUTHENTICATION_FAILED": _SASL,
     "UNKNOWN_PRODUCER_ID": "Nothing: the producer begins anew. Where it comes often, raise producer.id.expiration.ms.",
     "REASSIGNMENT_IN_PROGRESS": "Wait for it (`penstock topic replicas status`), or take it back (`penstock topic replicas cancel`).",
-    "DELEGATION_TOKEN_AUTH_DISABLED": _TOKENS,
-    "DELEGATION_TOKEN_NOT_FOUND": _TOKENS,
-    "DELEGATION_TOKEN_OWNER_MISMATCH": _TOKENS,
-    "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED": _TOKENS,
-    "DELEGATION_TOKEN_AUTHORIZATION_FAILED": _TOKENS,
-    "DELEGATION_TOKEN_EXPIRED": _TOKENS,
+    "DELEGATION_TOKEN_AUTH_DISABLED": "Set delegation.token.secret.key, the same on all nodes, and restart them.",
+    "DELEGATION_TOKEN_NOT_FOUND": "It was removed, has expired, or was made with another delegation.token.secret.key: `penstock token list` shows what there is, `penstock token create` makes another one.",
+    "DELEGATION_TOKEN_OWNER_MISMATCH": "The owner of the token changes it, or a renewer that was named when it was created.",
+    "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED": "Ask through a listener with SASL, or with TLS and a client certificate, and not with a token as the login.",
+    "DELEGATION_TOKEN_AUTHORIZATION_FAILED": "An administrator grants CREATE_TOKENS or DESCRIBE_TOKENS on the owner: `penstock acl add PRINCIPAL create-tokens --user User:OWNER`.",
+    "DELEGATION_TOKEN_EXPIRED": "It cannot be renewed any more: `penstock token create` makes another one.",
     "INVALID_PRINCIPAL_TYPE": "Name a principal as User:NAME.",
     "NON_EMPTY_GROUP": "Stop its members (`penstock group describe GROUP` shows them) and try again; `penstock group remove-member` takes one out that is stuck.",
     "GROUP_ID_NOT_FOUND": "`penstock group list` shows the groups that there are.",

@@ -6,9 +6,9 @@ the whole of what one user has, and a user more has each one less one rule.
 
 from typing import NamedTuple
 
-TOPIC, GROUP, CLUSTER, TRANSACTION = 2, 3, 4, 5
+TOPIC, GROUP, CLUSTER, TRANSACTION, USER = 2, 3, 4, 5, 7
 READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, ACTION = range(3, 10)
-DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE = 10, 11, 12
+DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE, CREATE_TOKENS, DESCRIBE_TOKENS = range(10, 15)
 
 WRITES, READS, SEES = (WRITE, TOPIC), (READ, TOPIC), (DESCRIBE, TOPIC)
 JOINS, SEES_GROUP, DELETES_GROUP = (READ, GROUP), (DESCRIBE, GROUP), (DELETE, GROUP)
@@ -53,6 +53,10 @@ NEEDS = {
     "AlterReplicaLogDirs": ((ALTERS,),),
     "DescribeLogDirs": ((SEES_CLUSTER,),),
     "CreatePartitions": (((ALTER, TOPIC),),),
+    "CreateDelegationToken": (((CREATE_TOKENS, USER),),),
+    "RenewDelegationToken": NOTHING,
+    "ExpireDelegationToken": NOTHING,
+    "DescribeDelegationToken": (((DESCRIBE_TOKENS, USER),),),
     "DeleteGroups": ((DELETES_GROUP,),),
     "ElectLeaders": ((ALTERS,),),
     "AlterPartitionReassignments": ((ALTERS,),),

@@ -11,7 +11,7 @@ from tests.differential.rights.needs import BEFORE_LOGIN, NEEDS, User, users
 from tests.differential.table import RIGHTS
 
 ROOT, NOBODY = User("root", (), True), User("nobody", (), False)
-PREFIXED, LITERAL, ALLOW, CLUSTER = 4, 3, 3, 4
+PREFIXED, LITERAL, ALLOW, CLUSTER, USER = 4, 3, 3, 4, 7
 PASSWORD = "secret"
 LIMIT_S = 5
 MINE, NEW, HIDDEN, ABSENT = "mine", "new", "hidden", "absent"
@@ -24,7 +24,8 @@ PASSING = {
 CHOSEN = {
     "assignment", "target_assignment", "group_epoch", "assignment_epoch", "member_epoch",
     "high_watermark", "log_end_offset", "last_fetch_timestamp", "last_caught_up_timestamp",
-    "heartbeat_interval", "nodes", "documentation", "synonyms",
+    "heartbeat_interval", "nodes", "documentation", "synonyms", "token_id", "hmac",
+    "expiry_timestamp", "max_timestamp",
 }  # fmt: skip
 """Fields that other scripts compare, and that depend on the moment here."""
 KAFKAS_OBJECT = "Request Request("
@@ -48,12 +49,19 @@ def passwords():
     return {user.name: PASSWORD for user in found}
 
 
+def resource_of(api, kind):
+    """The cluster, or the beginning of the names that are `mine`."""
+    if kind == CLUSTER:
+        return "kafka-cluster"
+    return f"{'User:' if kind == USER else ''}{MINE}-{RIGHTS}{api}-"
+
+
 def rules():
     """What CreateAcls takes: of each user the rules about what is `mine` in its script."""
     return [
         {
             "resource_type": kind, "operation": operation, "permission_type": ALLOW,
-            "resource_name": "kafka-cluster" if kind == CLUSTER else f"{MINE}-{RIGHTS}{api}-",
+            "resource_name": resource_of(api, kind),
             "resource_pattern_type": LITERAL if kind == CLUSTER else PREFIXED,
             "principal": f"User:{user.name}", "host": "127.0.0.1",
         }

@@ -56,6 +56,9 @@ FIELDS = {
     "resource_type": 2, "resource_type_filter": 2, "resource_pattern_type": 3,
     "pattern_type_filter": 3, "operation": 3, "permission_type": 3, "principal": "User:anna",
     "host": "*", "principal_filter": None, "host_filter": None,
+    # of tokens
+    "principal_type": "User", "owner_principal_type": "User", "max_lifetime": -1,
+    "hmac": b"no token's", "renew_period": -1, "expiry_time_period": -1,
     # of the cluster
     "resource_types": [16], "components": [], "upsertions": [], "mechanism": 1, "broker_id": 7,
     "voter_id": 7, "voter_directory_id": UUID(int=7), "listeners": [ENDPOINT],
@@ -81,6 +84,7 @@ OF_APIS = {
     "AlterConfigs": {"configs": [{"name": "retention.ms", "value": "500000000"}]},
     "IncrementalAlterConfigs": {"configs": [{"name": "retention.ms", "value": "500000000"}]},
     "DescribeQuorum": {"topic_name": "__cluster_metadata", "partitions": [ROW]},
+    "CreateDelegationToken": {"renewers": [{"principal_type": "User", "principal_name": "anna"}]},
     "AddRaftVoter": {"cluster_id": "elsewhere"},
     "RemoveRaftVoter": {"cluster_id": "elsewhere"},
 }
