@@ -20,8 +20,8 @@ MARK = "PENSTOCK_TEST_RUN"
 PATIENCE_S = float(os.environ.get("CI_PATIENCE_S", 30))
 """Time for what is ending. Nothing is waited for where nothing is left."""
 OURS = "penstock*"
-KEPT = ("pytest-of-*", "penstock-hypothesis-*")
-"""Folders that pytest and hypothesis keep in the temporary folder on purpose."""
+KEPT = ("pytest-of-*",)
+"""Folders that pytest keeps in the temporary folder on purpose."""
 
 
 class Watch:

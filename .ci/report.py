@@ -1,10 +1,20 @@
-"""What `tests/outcomes.py` recorded: who failed, who never ran, what took long."""
+"""What `tests/outcomes.py` recorded: who failed, who never ran, what took long.
+
+    python .ci/report.py > tests/durations.txt
+
+prints the seconds of the longest files of the last whole run of `.ci/run` on this machine.
+"""
 
 import json
+import os
+import shutil
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 SLOWEST = 30
+LONG_S = 2
+"""Shorter files end whenever a worker has time for them."""
 
 
 class Outcomes:
@@ -75,6 +85,13 @@ class Outcomes:
         named = {kind: kinds[kind] for kind in ("failed", "passed", "skipped")}
         return named | {"rerun": len(flaky)}
 
+    def durations(self) -> list[tuple[str, float]]:
+        """File, seconds of its tests; the longest first."""
+        files: Counter[str] = Counter()
+        for name, seconds in self._seconds.items():
+            files[name.partition("::")[0]] += seconds
+        return files.most_common()
+
     def slowest(self) -> tuple[list[tuple[str, float, float]], list[tuple[str, float, float]]]:
         """Tests, the slowest first, and files, those with the most processor time first: name,
         seconds, seconds of processor time. A file is told by what it uses, because how long it
@@ -96,3 +113,32 @@ def print_slowest(outcomes: Outcomes) -> None:
         print(f"\n== {title}: seconds, and seconds of processor time")
         for name, seconds, processor in rows:
             print(f"{seconds:8.1f} {processor:8.1f} {name}")
+
+
+def kept() -> Path:
+    """The folder with the records of the last whole run."""
+    named = os.environ.get("XDG_CACHE_HOME")
+    return (Path(named) if named else Path.home() / ".cache") / "penstock-tests" / "outcomes"
+
+
+def keep(records: Iterable[Path]) -> None:
+    """Copies these records there, instead of those of the run before."""
+    shutil.rmtree(kept(), ignore_errors=True)
+    kept().mkdir(parents=True)
+    for one in records:
+        shutil.copy(one, kept())
+
+
+def main() -> None:
+    outcomes = Outcomes()
+    for record in sorted(kept().glob("*.jsonl")):
+        outcomes.add(Outcomes.read(record))
+    print("# Seconds of the files that take long, by python .ci/report.py; workers get the longest")
+    print("# first.")
+    for name, seconds in outcomes.durations():
+        if seconds >= LONG_S:
+            print(f"{seconds:.0f} {name}")
+
+
+if __name__ == "__main__":
+    main()

@@ -25,7 +25,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 import leftovers
-from report import Outcomes, print_slowest
+from report import Outcomes, keep, print_slowest
 
 CLOSING = re.compile(r"^=* ?((?:\d+ [a-z]+(?:, )?)+|no tests ran) in [\d.]+s( \([\d:.]+\))? ?=*$")
 MOST_AGAIN = 25
@@ -181,6 +181,8 @@ def main() -> int:
         for stage in options.stages:
             name, _, command = stage.partition("=")
             suite.outcomes.add(suite.run_stage(name, command))
+        if options.whole:
+            keep(records.glob("*.jsonl"))
         flaky = run_again_alone(suite, options.alone, suite.outcomes.failed())
     finally:
         left = watch.find()

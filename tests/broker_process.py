@@ -24,7 +24,7 @@ from penstock import tied
 from tests import forked
 
 START_LIMIT_S = 60
-STOP_LIMIT_S = 30
+STOP_LIMIT_S = 60
 KAFKA = os.environ.get("PENSTOCK_TEST_BROKER") == "kafka"
 
 

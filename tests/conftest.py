@@ -12,9 +12,9 @@ import gc
 import os
 import signal
 import sys
-import tempfile
 from importlib.util import find_spec
 from pathlib import Path
+from typing import ClassVar
 
 import hypothesis
 import hypothesis.configuration
@@ -30,10 +30,10 @@ from tests import tiers
 
 pytest_plugins = ["penstock.pytest_plugin", "tests.outcomes", "tests.java_tools", "tests.forked"]
 
-# What is kept from one run to the next is not for the folder in which somebody runs the tests.
-hypothesis.configuration.set_hypothesis_home_dir(
-    Path(tempfile.gettempdir()) / f"penstock-hypothesis-{os.getuid()}"
-)
+# What is kept from one run to the next is beside the compiled copies: examples that failed, and the
+# constants of our modules, which hypothesis else looks for in each worker.
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "penstock-tests"
+hypothesis.configuration.set_hypothesis_home_dir(CACHE / "hypothesis")
 # No test asserts how long something takes: on a busy machine an example may take a second.
 hypothesis.settings.register_profile("untimed", deadline=None)
 hypothesis.settings.load_profile("untimed")
@@ -51,21 +51,25 @@ MOST_LEFT_OPEN = 300
 """Descriptors. Past 1,023 of them, `select` refuses, and what the clients and Spark do by it."""
 
 
+class Kept(OsFile):
+    """A file that a test opened by the Disk door."""
+
+    opened: ClassVar[list[OsFile]] = []
+
+    def __init__(self, path, fd):
+        super().__init__(path, fd)
+        self.opened.append(self)
+
+
 @pytest.fixture(autouse=True)
 def files_end_with_the_test():
     """Close what a test left open by the Disk door: many end as a killed process does."""
-    opened = []
-
-    class Kept(OsFile):
-        def __init__(self, path, fd):
-            super().__init__(path, fd)
-            opened.append(self)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os_disk, "OsFile", Kept)
-        yield
-    for file in opened:
+    os_disk.OsFile = Kept
+    yield
+    os_disk.OsFile = OsFile
+    for file in Kept.opened:
         file.close()
+    Kept.opened.clear()
 
 
 GRACE_S = 60
@@ -114,6 +118,18 @@ def pytest_configure(config):
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if COMPILED:
         pytest.MonkeyPatch.setattr = only_where_it_has_effect(pytest.MonkeyPatch.setattr)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session):
+    """What is collected stays until the end: no pass of the garbage collector looks through it."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` chooses by the marks

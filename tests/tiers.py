@@ -1,10 +1,12 @@
 """Which tests are long proofs, and which files are given out first.
 
 README's command leaves out what is marked `proof`; `.ci/run` runs these, too, except those that are
-also marked `nightly`. Whole files are listed here and single tests carry the mark themselves. What
-each proves, with its command, stands in tests/README.md.
+also marked `nightly`. It collects only where they are: `python -m tests.tiers` prints that. Whole
+files are listed here and single tests carry the mark themselves. What each proves, with its
+command, stands in tests/README.md.
 """
 
+import re
 from pathlib import Path
 
 import pytest
@@ -41,7 +43,14 @@ PROOFS = (
 )
 NIGHTLY = (
     "cluster/test_exactly_once_while_nodes_die.py",
+    "control/ seeds after the first ten",
+    "controller/ seeds after the first ten",
+    "coordinators/groups/ seeds after the first ten",
     "faults/test_a_thousand_faults.py",
+    "handlers/ seeds after the first ten",
+    "ioproc/ seeds after the first ten",
+    "logstore/ seeds after the first ten",
+    "netproc/ seeds after the first ten",
     "sim/ seeds after the first forty",
     "spark/test_demo_run.py",
     "spark/test_job_processes.py",
@@ -78,3 +87,12 @@ def durations():
     lines = (HERE / "durations.txt").read_text().splitlines()
     rows = (line.split() for line in lines if line and not line.startswith("#"))
     return {name: float(seconds) for seconds, name in rows}
+
+
+def proof_paths():
+    """Files and folders that have all proofs of `.ci/run`, without duplicates."""
+    return sorted({f"tests/{re.split('::| ', name)[0]}" for name in PROOFS})
+
+
+if __name__ == "__main__":
+    print(*proof_paths())

@@ -23,7 +23,8 @@ TRANSACTIONAL_BATCH = build_batch(
     base_sequence=0,
     transactional=True,
 )
-LIMIT_S = 30
+LIMIT_S = 60
+LOOK_S = 0.0005
 SETTINGS = {
     "offsets.topic.num.partitions": "2",
     "transaction.state.log.num.partitions": "2",
@@ -79,6 +80,7 @@ class Refusing:
             self.world.io_turn()
             if (found := client.answer()) is not None:
                 return tree(found[1])
+            time.sleep(LOOK_S)
         raise AssertionError("it is not answered")
 
     def produce(self, name):

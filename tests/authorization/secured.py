@@ -8,7 +8,7 @@ from appliance.authorization.standard import ALLOW, LITERAL
 from appliance.base.caller import Principal
 from appliance.config import acl_checks
 from appliance.config.internal_topics import OFFSETS, TRANSACTIONS
-from tests.authorization.refusing import LIMIT_S, SETTINGS, tree
+from tests.authorization.refusing import LIMIT_S, LOOK_S, SETTINGS, tree
 from tests.netproc.netproc_world import World
 
 ROOT = "User:root"
@@ -48,6 +48,7 @@ class Secured:
             self.turn()
             if (found := self.client(name).answer()) is not None:
                 return tree(found[1])
+            time.sleep(LOOK_S)
         raise AssertionError("it is not answered")
 
     def asked(self, name, key, version, /, **values):

@@ -10,7 +10,7 @@ MORE_FILES = 40
 """Descriptors that a node may have more than before: connections of clients come and go, and logs
 have more segments. Behind a story it is five more or less of 180, and of 80 MiB two or three."""
 MORE_BYTES = 64 << 20
-LIMIT_S = 20
+LIMIT_S = 60
 
 
 class Kept(NamedTuple):

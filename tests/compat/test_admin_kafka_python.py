@@ -7,7 +7,7 @@ from kafka import TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
 from waiting import until
 
-LIMIT_S = 30
+LIMIT_S = 60
 
 
 @pytest.fixture

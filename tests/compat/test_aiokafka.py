@@ -9,7 +9,7 @@ from aiokafka import TopicPartition, errors
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, RecordsToDelete
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
-LIMIT_S = 30
+LIMIT_S = 60
 CODECS = [None, "gzip", "snappy", "lz4", "zstd"]
 
 

@@ -83,20 +83,25 @@ def alive(latest):
     return {key: value for key, value in latest.items() if value is not None}
 
 
-def test_confluent_kafka_reads_every_latest_value(squeezed):
-    broker, topic, latest = squeezed
+def read(broker, topic):
+    """(key, value) of each record that is left, in the order of their offsets."""
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "g"})
     consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
-    found, offset = {}, -1
+    found, offset = [], -1
     while offset < 39_999:
         message = consumer.poll(LIMIT_S)
         assert message is not None and not message.error()
         offset = message.offset()
         value = message.value()
-        found[message.key().decode()] = None if value is None else value.decode()
+        found.append((message.key().decode(), None if value is None else value.decode()))
         assert message.headers()
     consumer.close()
-    assert alive(found) == alive(latest)
+    return found
+
+
+def test_confluent_kafka_reads_every_latest_value(squeezed):
+    broker, topic, latest = squeezed
+    assert alive(dict(read(broker, topic))) == alive(latest)
 
 
 @needs_java
@@ -105,7 +110,8 @@ def test_the_console_consumer_reads_every_latest_value(squeezed):
     said = java_tools.tool(
         "org.apache.kafka.tools.consumer.ConsoleConsumer",
         *("--bootstrap-server", broker.bootstrap, "--topic", topic, "--from-beginning"),
-        *("--formatter-property", "print.key=true", "--timeout-ms", "5000"),
+        *("--formatter-property", "print.key=true", "--timeout-ms", "60000"),
+        *("--max-messages", str(len(read(broker, topic)))),
     ).stdout
     found = dict(line.split("\t", 1) for line in said.splitlines() if "\t" in line)
     assert {key: value for key, value in found.items() if value != "null"} == alive(latest)

@@ -18,7 +18,7 @@ pytestmark = [
     pytest.mark.skipif(bool(kafka.unavailable()), reason=str(kafka.unavailable())),
     pytest.mark.timeout(300),
 ]
-LIMIT_S = 30
+LIMIT_S = 60
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from kafka import TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, OffsetSpec
 from waiting import until
 
-LIMIT_S = 30
+LIMIT_S = 60
 CODECS = [None, "gzip", "snappy", "lz4", "zstd"]
 
 

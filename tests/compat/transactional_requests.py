@@ -16,7 +16,7 @@ from tests.coordinators.transactions.transaction_world import (
 )
 
 CODES = {code.name: code.value for code in ErrorCode}
-LIMIT_S = 30
+LIMIT_S = 60
 
 
 class Machine(World):

@@ -20,7 +20,7 @@ from console.model.secure.enrolment import Enrolling
 from console.model.secure.inviting import settings_of_another
 from console.model.secure.server_settings import NODES_UNIT, RULES
 
-LIMIT_S = 30
+LIMIT_S = 60
 NOW = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
 
 

@@ -90,7 +90,7 @@ def test_a_user_of_the_first_start_logs_in(home):
         "security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-512",
         "sasl.username": "admin", "sasl.password": PASSWORD,
     }  # fmt: skip
-    found = Link(f"127.0.0.1:{home.port}", properties, 10.0).admin().list_topics(timeout=10)
+    found = Link(f"127.0.0.1:{home.port}", properties, 60.0).admin().list_topics(timeout=60)
     assert found.brokers
 
 
@@ -140,7 +140,7 @@ def test_everybody_else_is_a_stranger(home):
 def test_nobody_comes_through_the_relay_of_a_command_without_its_password(home):
     relay = owner.Relay(str(home.data))
     properties = relay.properties
-    assert Link(relay.bootstrap, properties, 10.0).admin().list_topics(timeout=10).brokers
+    assert Link(relay.bootstrap, properties, 60.0).admin().list_topics(timeout=60).brokers
     with socket.create_connection(("127.0.0.1", relay.port), START_LIMIT_S) as peer:
         wrong = b"\0owner\0" + b"0" * 64
         body = b"\0\x24\0\0\0\0\0\x01\xff\xff" + len(wrong).to_bytes(4, "big") + wrong

@@ -16,7 +16,7 @@ from benchmarks.kafka import free_port
 from tests.broker_process import Broker
 from tests.console_process import rows, typing
 
-LIMIT_S = 30
+LIMIT_S = 60
 ELSEWHERE = "127.0.0.9"
 """An address of this host from which nobody else connects."""
 FIRST = "log.retention.check.interval.ms=100\nlog.retention.hours=24\n"

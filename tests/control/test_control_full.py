@@ -14,6 +14,7 @@ from appliance.control.requests import refused
 from appliance.ring.process_table import IOPROC, Peer
 from appliance.wire import kraft_records as kraft
 from appliance.wire.messages import decode_response, encode_request
+from tests.seeds import each_seed
 from tests.sim.disk import PAGE, SimDisk
 
 MIB = 1 << 20
@@ -158,7 +159,7 @@ def test_a_first_start_on_a_full_disk_says_why_it_cannot_be(tmp_path):
         Full(tmp_path, capacity=4 * PAGE)
 
 
-@pytest.mark.parametrize("seed", range(25))
+@each_seed(25)
 def test_whatever_finds_no_room_control_lives_and_what_it_answered_stays(full, seed):
     rng = Random(seed)
     there: set[str] = set()

@@ -23,6 +23,7 @@ from appliance.quorum.messages import NOBODY
 from appliance.ring.partition_table import PartitionTable
 from appliance.wire import kraft_records as kraft
 from appliance.wire.messages import decode_response, encode_request
+from tests.seeds import each_seed
 
 # Log, images and leadership under any schedule ----------------------------------------------------
 
@@ -160,7 +161,7 @@ def partition(topic_id, index):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(60))
+@each_seed(60)
 def test_any_schedule_leaves_what_replaying_the_committed_records_gives(seed):
     world = World(seed)
     steps = [world.lead, world.resign, world.append, world.append, world.append, world.sync,
@@ -393,7 +394,7 @@ def test_who_leads_again_goes_on_from_its_log_in_a_higher_epoch(appliance):
     assert appliance.followed().image.topics_by_name == before.topics_by_name
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each_seed(20)
 def test_every_request_is_answered_once_and_nothing_acknowledged_is_lost(tmp_path, seed):
     appliance = Appliance(tmp_path)
     rng = Random(seed)

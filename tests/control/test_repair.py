@@ -17,6 +17,7 @@ from appliance.logstore.log import PartitionLog
 from appliance.metadata import files
 from appliance.quorum.messages import QuorumState
 from appliance.wire import kraft_records as kraft
+from tests.seeds import each_seed
 
 DISK = OsDisk()
 ID = b"t" * 16
@@ -162,7 +163,7 @@ def test_a_repair_that_was_cut_off_is_finished(tmp_path, monkeypatch):
     assert names(opened(tmp_path, clean=True)) == [f"t{n}" for n in range(5)]
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each_seed(40)
 def test_wherever_one_byte_is_wrong_no_topic_is_lost_unsaid(tmp_path, seed):
     rng = Random(seed)
     ended(tmp_path, snapshot_after=rng.randint(0, 4))

@@ -10,6 +10,7 @@ from appliance.base.errors import PeerError
 from appliance.controller import broker_states
 from appliance.controller.heartbeats import NEVER, Heartbeats
 from appliance.wire import kraft_records as kraft
+from tests.seeds import each_seed
 
 
 def refused(code):
@@ -308,7 +309,7 @@ def test_a_heartbeat_looks_at_no_partition(monkeypatch):
     assert cluster.tick(10) == []
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each_seed(20)
 def test_who_is_fenced_is_who_was_not_heard_of(seed):
     """Against a twin that knows until when each session lasts, and nothing else."""
     chance = random.Random(seed)

@@ -3,13 +3,13 @@ against a twin that only counts who has everything."""
 
 import random
 
-import pytest
 from brokers import SESSION_MS, Brokers
 
 from appliance.base import errors
 from appliance.controller.alter_partition import NewIsr, alter_partitions
 from appliance.controller.elections import PREFERRED, UNCLEAN, balance, elect_leaders
 from appliance.controller.reassignments import alter_reassignments
+from tests.seeds import each_seed
 
 BROKERS = (1, 2, 3, 4)
 
@@ -204,7 +204,7 @@ class World(Brokers):
             assert partition.leader == first or not can
 
 
-@pytest.mark.parametrize("seed", range(25))
+@each_seed(25)
 def test_who_leads_has_everything(seed):
     world = World(seed)
     for _ in range(80):

@@ -6,7 +6,7 @@ import time
 import confluent_kafka as ck
 from confluent_kafka.admin import AdminClient, NewTopic
 
-LIMIT_S = 30
+LIMIT_S = 60
 """How long a group may take for one step before a test gives up, seconds. Never slept through."""
 
 

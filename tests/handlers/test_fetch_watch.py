@@ -21,6 +21,7 @@ from appliance.ring.messages import (
     WATCH_WRITTEN,
 )
 from appliance.ring.partition_table import COLUMNS
+from tests.seeds import each_seed
 
 MANY = 100
 assert MANY > MOST_PARKED
@@ -379,7 +380,7 @@ def test_max_wait_ends_it_while_a_home_says_what_became_of_one(host, handler, wh
 
 
 @pytest.mark.parametrize("who", [consumer, follower])
-@pytest.mark.parametrize("seed", range(60))
+@each_seed(60)
 def test_whatever_happens_it_is_answered_once(host, handler, who, seed):
     chance = random.Random(seed)
     x = who(host, handler)

@@ -20,6 +20,7 @@ from appliance.wire import messages
 from appliance.wire.batch import NewRecord, build_batch, read_header
 from appliance.wire.build import response
 from appliance.wire.markers import Marker
+from tests.seeds import each_seed
 
 PRODUCER = 7
 TOPIC = {9: {"name": "flights"}, 13: {"topic_id": b"f" * 16}}
@@ -411,7 +412,7 @@ class Homes(Host):
 
 
 @pytest.mark.parametrize("early", [0, 3])
-@pytest.mark.parametrize("seed", range(40))
+@each_seed(40)
 def test_batches_sent_ahead_arrive_in_their_order(seed, early):
     homes = Homes(random.Random(seed), early)
     for epoch in range(3):
@@ -430,7 +431,7 @@ def test_batches_sent_ahead_arrive_in_their_order(seed, early):
         assert homes.asked_of_coordinator <= 3 * 4, "a partition is asked about once"
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each_seed(40)
 def test_whatever_runs_out_of_time_nobody_waits_for_ever(seed):
     homes = Homes(random.Random(seed), early=3)
     requests = []

@@ -16,7 +16,7 @@ from console.model.clients import connections
 from console.model.failure import Failure
 from console.model.history import MINUTES, SECONDS
 
-LIMIT_S = 30
+LIMIT_S = 60
 RECORDS, SIZE, READ = 600, 500, 250
 LOADER = ClientIdentity("ANONYMOUS", "loader", "local")
 

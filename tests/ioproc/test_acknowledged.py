@@ -19,6 +19,7 @@ from appliance.ring import partition_table as columns
 from appliance.ring.messages import APPENDED
 from appliance.ring.partition_table import PartitionTable
 from appliance.wire.batch import iter_records
+from tests.seeds import each_seed
 
 PARTITIONS = 3
 DATA = "/data"
@@ -131,7 +132,7 @@ class Story:
 
 
 @pytest.mark.parametrize("failing", [0, 0.02, 0.3])
-@pytest.mark.parametrize("seed", range(40))
+@each_seed(40)
 def test_nothing_acknowledged_is_lost_whatever_ends_a_life(seed, failing):
     """failing: the chance that a sync fails; then its partition is offline until the next life."""
     story = Story(seed)

@@ -20,6 +20,7 @@ from appliance.metadata.log_dirs import LOST
 from appliance.ring import messages
 from appliance.ring import partition_table as columns
 from appliance.wire.batch_header import HEADER_SIZE, MAGIC_AT, read_header
+from tests.seeds import each_seed
 
 FOLDER = b"f" * 16
 SMALL = LogConfig(segment_bytes=400, index_interval_bytes=1, flush_policy="os")
@@ -425,7 +426,7 @@ class Journey:
         self.life.world.turn()
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each_seed(40)
 def test_whatever_flips_nothing_is_lost_nor_given_twice(cluster, seed):
     journey = Journey(cluster, seed)
     journey.flips()

@@ -15,6 +15,7 @@ from appliance.wire import kraft_records as kraft
 from appliance.wire import messages
 from appliance.wire.build import build, response
 from tests.alone import Nobody
+from tests.seeds import each_seed
 
 KEY = 27
 LOST = PeerError(errors.NETWORK_EXCEPTION, "it was closed")
@@ -281,7 +282,7 @@ class Moving(Cluster):
                 self.answer(home, [one], code if led else NOT_LEADER)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each_seed(40)
 def test_every_marker_is_told_once_however_leadership_moves(seed):
     rng = Random(seed)
     world = Moving(rng)

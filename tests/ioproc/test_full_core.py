@@ -3,7 +3,6 @@ nothing has to be started again."""
 
 from random import Random
 
-import pytest
 from core_world import NOW_MS, World, batch
 from sim.disk import PAGE, SimDisk
 
@@ -11,6 +10,7 @@ from appliance.base import errors
 from appliance.logstore.log import PartitionLog
 from appliance.ring.messages import APPENDED, DELETE_RECORDS, DELETED, FOUND
 from appliance.wire.batch import read_header
+from tests.seeds import each_seed
 
 
 def full_world():
@@ -107,7 +107,7 @@ def test_what_was_written_before_is_acknowledged_on_a_full_disk():
     assert [(m.token, m.flags) for m in world.turn()] == [(1, 0)]
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each_seed(40)
 def test_nothing_acknowledged_is_lost_whenever_another_program_takes_the_room(seed):
     """Idempotent producers that try again until they are told; every batch lands once, in order."""
     rng = Random(seed)

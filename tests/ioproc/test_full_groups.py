@@ -3,12 +3,12 @@ refused may try again, and nothing has to be started again."""
 
 from random import Random
 
-import pytest
 from sim.disk import PAGE, SimDisk
 from test_coordinating import COMMIT, HEARTBEAT, Groups, code_of
 
 from appliance.base import errors, reserve
 from appliance.base.reserve import ReservedDisk
+from tests.seeds import each_seed
 
 MIB = 1 << 20
 REFUSED = errors.COORDINATOR_NOT_AVAILABLE
@@ -93,7 +93,7 @@ def test_without_any_room_a_commit_is_refused_at_once_and_reads_come_back_with_r
     assert world.committed(big) == [3]
 
 
-@pytest.mark.parametrize("seed", range(30))
+@each_seed(30)
 def test_no_acknowledged_offset_is_lost_whenever_there_is_no_room(seed):
     rng = Random(seed)
     world = FullGroups()

@@ -28,6 +28,7 @@ from appliance.ring import partition_table as columns
 from appliance.ring.messages import MOVE, MOVED
 from appliance.shell.flusher import run
 from appliance.shell.log import Log as EventLog
+from tests.seeds import each_seed
 
 IDS = (b"a" * 16, b"b" * 16)
 DIRS = LogDirs((f"{DATA}/a", f"{DATA}/b"), IDS)
@@ -402,7 +403,7 @@ def test_a_copy_gives_way_when_room_is_needed_and_begins_again_when_there_is_som
     assert partition.directory == 1 and partition.log.end_offset == 10
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each_seed(20)
 def test_a_disk_that_fills_at_any_moment_of_a_move_costs_no_record(moved, seed):
     world, moves, _ = moved
     rng, partition = Random(seed), world.core.partitions[0]

@@ -10,6 +10,7 @@ from pulling_world import SMALL, Follower, level, write
 from sim.disk import PowerCut, SimDisk
 
 from appliance.wire import markers
+from tests.seeds import each_seed
 
 
 @pytest.fixture
@@ -134,7 +135,7 @@ class History:
         self.leader.close()
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each_seed(20)
 def test_whatever_happened_it_has_in_the_end_what_its_leader_has(poller, seed):
     history = History(poller, seed)
     for _ in range(25):

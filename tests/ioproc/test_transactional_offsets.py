@@ -4,7 +4,6 @@ offsets, pending ones included, what a new coordinator would load."""
 from random import Random
 from tempfile import TemporaryDirectory
 
-import pytest
 from core_world import NOW_MS
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,6 +19,7 @@ from appliance.logstore.log import PartitionLog
 from appliance.ring.messages import TRUSTED_GUARD
 from appliance.wire.build import build
 from appliance.wire.messages import encode_request
+from tests.seeds import each_seed
 
 PRODUCERS = st.integers(1, 3)
 STEPS = st.one_of(
@@ -108,7 +108,7 @@ class SmallFull(FullGroups):
         raise AssertionError("it loads for ever")
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each_seed(40)
 def test_no_room_in_the_middle_of_a_turn(seed):
     rng = Random(seed)
     world = SmallFull()

@@ -20,6 +20,7 @@ from appliance.logstore.journal import (
     size_for,
 )
 from appliance.wire.batch import NewRecord, assign, build_batch
+from tests.seeds import each_seed
 
 SIZE = 1 << 20
 PATH = "/d/ioproc-0.1.journal"
@@ -66,7 +67,7 @@ def test_a_group_survives_a_power_cut_though_nothing_else_was_synced():
     assert read(world.disk, PATH)[0].topic_id == TOPIC
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each_seed(20)
 def test_a_group_that_power_was_cut_in_is_whole_or_not_there(seed):
     world = World(seed)
     world.write(world.end(1, 0, b"kept"))

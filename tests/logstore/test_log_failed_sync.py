@@ -13,6 +13,7 @@ from appliance.config.log_config import LogConfig
 from appliance.logstore import fast_sync
 from appliance.logstore.log import PartitionLog
 from appliance.wire.batch import read_header
+from tests.seeds import each_seed
 
 CONFIG = LogConfig(segment_bytes=20_000, index_interval_bytes=600, retention_ms=-1)
 PATH = "/t-0"
@@ -87,7 +88,7 @@ class Life:
 
 
 @pytest.mark.parametrize("machine_lived", [False, True])
-@pytest.mark.parametrize("seed", range(40))
+@each_seed(40)
 def test_a_successor_believes_nothing_that_it_did_not_write_itself(seed, machine_lived):
     """A sync fails, the process dies, its successor takes over, the power goes."""
     life = Life(seed)
@@ -219,7 +220,7 @@ def test_an_entry_without_its_marker_never_comes_back(forgets, seed):
     life.open(machine_lived=False)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@each_seed(60)
 def test_random_lives_on_a_disk_whose_syncs_fail(seed):
     """Everything below a recovery point is there after anything that may happen."""
     life = Life(seed)

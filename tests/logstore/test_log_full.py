@@ -12,6 +12,7 @@ from appliance.base.errors import DiskFull
 from appliance.config.log_config import LogConfig
 from appliance.logstore.log import PartitionLog
 from appliance.wire.batch import NewRecord, build_batch
+from tests.seeds import each_seed
 
 
 def new_log(**settings) -> PartitionLog:
@@ -165,7 +166,7 @@ def test_batches_tell_of_epochs_that_found_no_room(clean):
     assert read_file(log.disk, "/t-0/leader-epoch-checkpoint") == b"0\n3\n1 0\n2 1\n3 2\n"
 
 
-@pytest.mark.parametrize("seed", range(60))
+@each_seed(60)
 def test_whatever_finds_no_room_nothing_written_is_lost_and_all_goes_on(seed):
     """Another program takes and gives room at any moment; every batch lands once, in order."""
     rng = Random(seed)

@@ -21,6 +21,7 @@ from appliance.base.errors import StorageFailed
 from appliance.config.log_config import LogConfig
 from appliance.logstore.log import PartitionLog
 from appliance.wire.batch import read_header
+from tests.seeds import each_seed
 
 CONFIG = LogConfig(
     segment_bytes=6000, index_interval_bytes=600, retention_ms=-1, retention_bytes=40_000
@@ -190,7 +191,7 @@ class World:
             self.open(clean=rng.random() < 0.7)
 
 
-@pytest.mark.parametrize("seed", range(120))
+@each_seed(120)
 def test_random_lives(seed):
     rng = Random(seed)
     world = World(rng)

@@ -14,7 +14,8 @@ from appliance.wire.batch import NewRecord, build_batch
 from tests.netproc.netproc_world import World
 
 BATCH = build_batch([NewRecord(1, None, b"v" * 400_000)])
-LIMIT_S = 30
+LIMIT_S = 60
+LOOK_S = 0.0005
 SEGMENT = 1 << 20
 
 
@@ -38,6 +39,7 @@ def ask(world, client, key, version, **values):
         turn(world)
         if (found := client.answer()) is not None:
             return found[1]
+        time.sleep(LOOK_S)
     raise AssertionError("it is not answered")
 
 
@@ -175,6 +177,7 @@ def test_a_listener_without_descriptors_rests_and_accepts_when_there_are_some(wo
         assert time.monotonic() < give_up
         world.now_ns = time.monotonic_ns()
         turn(world)
+        time.sleep(LOOK_S)
     world.server.listeners[0].ready(1)
     assert world.server.shared.limits.count == 2
     late.close()

@@ -14,6 +14,7 @@ from appliance.wire import messages
 from appliance.wire.batch import NewRecord, build_batch, checksum_holds
 from appliance.wire.build import build
 from tests.netproc.netproc_world import World
+from tests.seeds import each_seed
 
 
 @pytest.fixture
@@ -83,7 +84,7 @@ def test_a_refused_version_takes_no_answer_from_another_connection(world):
     world.end()
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each_seed(20)
 def test_whatever_the_pieces_in_which_it_comes_answers_are_in_order_and_bytes_stay(world, seed):
     """Small and large batches of two clients, in pieces; completions in any order."""
     rng = Random(seed)

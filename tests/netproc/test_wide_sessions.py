@@ -15,7 +15,8 @@ from tests.netproc.netproc_world import LAYOUT, World
 
 COUNT = 300
 TEN = 10
-LIMIT_S = 30
+LIMIT_S = 60
+LOOK_S = 0.0005
 BATCH = build_batch([NewRecord(1, None, b"v" * 100)])
 ROW = {
     "current_leader_epoch": -1, "log_start_offset": -1, "partition_max_bytes": 500_000,
@@ -58,6 +59,7 @@ class Counting(World):
             if (found := done()) is not None:
                 return found
             self.step()
+            time.sleep(LOOK_S)
         raise AssertionError("it does not come")
 
     def answer(self, client):

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from importlib.util import find_spec
 
 import pytest
@@ -26,24 +27,26 @@ LINK = re.compile(r"\]\(([^()\s]+)\)")
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 
 
+@cache
 def anchors(path):
     """Of the headings of a page, as the site and a forge make them where they agree."""
     plain = (re.sub(r"[^\w\s-]", "", one).strip().lower() for one in HEADING.findall(prose(path)))
     return {re.sub(r"\s", "-", one) for one in plain}
 
 
-@pytest.mark.parametrize("path", READ, ids=named)
-def test_links_lead_somewhere(path):
-    for target in LINK.findall(prose(path)):
+def test_links_lead_somewhere():
+    targets = [(path, target) for path in READ for target in LINK.findall(prose(path))]
+    for path, target in targets:
         if re.match(r"[a-z]+:", target):
             continue
+        where = f"{named(path)}: {target}"
         file, _, anchor = target.partition("#")
         there = (path.parent / file).resolve() if file else path
-        assert there.exists(), target
+        assert there.exists(), where
         if anchor:
-            assert anchor in anchors(there), target
+            assert anchor in anchors(there), where
         if DOCS in path.parents:
-            assert there.is_file() and DOCS in there.parents, f"{target} is not on the site"
+            assert there.is_file() and DOCS in there.parents, f"{where} is not on the site"
 
 
 def pages_of(nav):
@@ -60,11 +63,11 @@ def test_every_page_is_found_from_the_first_one():
     assert set(listed) == there
 
 
-@pytest.mark.parametrize("path", READ, ids=named)
-def test_what_is_typed_exists(path):
-    for text in (*(one.text for one in blocks(path)), *inline(path)):
-        for words in typed(text):
-            assert unknown(words) is None, " ".join(words)
+def test_what_is_typed_exists():
+    for path in READ:
+        for text in (*(one.text for one in blocks(path)), *inline(path)):
+            for words in typed(text):
+                assert unknown(words) is None, f"{named(path)}: {' '.join(words)}"
 
 
 def test_what_does_not_exist_is_found():
@@ -106,37 +109,39 @@ def test_every_error_and_failure_has_a_remedy_that_can_be_typed():
             assert unknown(words) is None, (name, line)
 
 
-def constants(folder):
-    """(file, text constant) of every module below a folder."""
-    for path in sorted((ROOT / folder).rglob("*.py")):
-        if path.parent.name == "meanings":
-            continue  # they explain what others say
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                yield node.value
-
-
 SAYS = {"event", "event_from", "event_kept", "event_of", "event_seldom", "note", "note_of",
         "complain", "warn", "_report"}  # fmt: skip
 
 
-def said():
-    """Names that are given to whoever writes the log."""
-    for path in sorted((ROOT / "appliance").rglob("*.py")):
+@cache  # parsing is what takes the time
+def texts(folder):
+    """(text constants, names that are given to whoever writes the log) of the modules below a
+    folder."""
+    constants, names = set(), set()
+    for path in sorted((ROOT / folder).rglob("*.py")):
+        explains = path.parent.name == "meanings"  # what others say
         for node in ast.walk(ast.parse(path.read_text())):
-            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-                continue
-            for given in node.args[:2] if node.func.attr in SAYS else ():
-                name = given.value if isinstance(given, ast.Constant) else None
-                if isinstance(name, str) and re.fullmatch("[a-z]+(-[a-z]+)*", name):
-                    yield name
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and not explains:
+                constants.add(node.value)
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                names |= {*said(node)}
+    return constants, names
+
+
+def said(call):
+    """Names of events that this call gives to a log."""
+    for given in call.args[:2] if call.func.attr in SAYS else ():
+        name = given.value if isinstance(given, ast.Constant) else None
+        if isinstance(name, str) and re.fullmatch("[a-z]+(-[a-z]+)*", name):
+            yield name
 
 
 def test_every_event_of_the_log_has_a_meaning_and_no_other():
-    assert set(said()) - EVENTS.keys() == set()
+    (constants, names), (of_console, _) = texts("appliance"), texts("console")
+    assert names - EVENTS.keys() == set()
     made = re.compile("(group|transaction)(s-loaded|s-not-loaded|-record-skipped)|broker-.*")
-    known = {*constants("appliance"), *constants("console")}
-    assert {name for name in EVENTS if not made.fullmatch(name)} - known == set()
+    told = {name for name in EVENTS if not made.fullmatch(name)}
+    assert told - constants - of_console == set()
 
 
 def test_every_failure_of_a_command_has_a_meaning():

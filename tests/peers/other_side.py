@@ -17,7 +17,7 @@ ASK = {
     "include_topic_authorized_operations": False,
     "include_cluster_authorized_operations": False,
 }
-LIMIT_S = 30
+LIMIT_S = 60
 
 
 class Turns:

@@ -8,7 +8,7 @@ from appliance.wire import messages, request_head
 from appliance.wire.build import build
 from benchmarks import batches, requests
 
-PATIENCE_S = 30
+PATIENCE_S = 60
 
 
 class QuotaPeer:

@@ -1,12 +1,12 @@
-"""Which seeds a test runs, the first that breaks, and a seed in a process of its own."""
+"""A seed that breaks, and a seed in a process of its own; `tests/seeds.py` has which are played."""
 
+import json
 import os
 import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
 
-import pytest
 from sim.world import Broken
 
 from appliance.base.errors import CannotServe, PeerError, StorageFailed
@@ -15,43 +15,29 @@ NOTICED = (AssertionError, PeerError, StorageFailed, CannotServe)
 """How a bug shows; anything else is a mistake of the story."""
 
 
-PLAYED_ALWAYS, PLAYED_BY_CI = 1, 4
-"""Parts of a test's seeds that run before each commit, and with the proofs of `.ci/run`; the others
-are for the night."""
-
-
-def seeds(count):
-    """The seeds of a test: `count` of them, or what SIM_SEED (the first) and SIM_RUNS (how many)
-    say."""
-    first = int(os.environ.get("SIM_SEED", "0"))
-    return range(first, first + int(os.environ.get("SIM_RUNS", count)))
-
-
-def plays(count, at_once=10):
-    """Of a test that plays all of `some` seeds: together they are the seeds of the test (`seeds`).
-    at_once: how many of them, at most."""
-    every = seeds(count)
-    some = [every[at : at + at_once] for at in range(0, len(every), at_once)]
-    parts = []
-    for number, one in enumerate(some):
-        marks = [] if number < PLAYED_ALWAYS else [pytest.mark.proof]
-        if number >= PLAYED_BY_CI:
-            marks.append(pytest.mark.nightly)
-        parts.append(pytest.param(one, id=f"{one[0]}-{one[-1]}", marks=marks))
-    return pytest.mark.parametrize("some", parts)
+SHOWN_BY = Path(__file__).with_name("shown_by.json")
+"""Test → the seed that showed its planted bug lately; `SIM_NOTE=1 pytest tests/sim` writes it."""
 
 
 def first_broken(play, most, by=""):
-    """(seed, Broken) of the first seed that breaks, of at most so many: how a planted bug is
-    found. play: a world's whole story, from a seed. by: with what it has to begin, if another rule
-    may notice the same bug sooner."""
-    for seed in range(most):
+    """(seed, Broken) of a seed that breaks, of those below `most`: how a planted bug is found. The
+    search begins at the seed that showed it lately, because each seed takes a second. play: a
+    world's whole story, from a seed. by: with what it has to begin, if another rule may notice the
+    same bug sooner."""
+    anew = "SIM_NOTE" in os.environ
+    test = os.environ["PYTEST_CURRENT_TEST"].rpartition("/")[2].rpartition(" (")[0]
+    shown_by = json.loads(SHOWN_BY.read_text())
+    lately = 0 if anew else min(shown_by.get(test, 0), most)
+    for seed in (*range(lately, most), *range(lately)):
         try:
             play(seed)
         except Broken as broken:
             if not isinstance(broken.__cause__, NOTICED):
                 raise
             if str(broken.__cause__).startswith(by):
+                if anew:
+                    text = json.dumps(shown_by | {test: seed}, indent=0, sort_keys=True)
+                    SHOWN_BY.write_text(f"{text}\n")
                 return seed, broken
     return None
 

@@ -4,10 +4,11 @@ leaderships; and the same with a bug planted, which must be found."""
 import pytest
 from sim.metadata.node import Metadata
 from sim.metadata.story import play
-from sim.seeds import first_broken, plays
+from sim.seeds import first_broken
 
 from appliance.control.waiting import WaitingAnswers
 from appliance.shell.flusher import Done
+from tests.seeds import plays
 
 
 @plays(30)

@@ -6,9 +6,10 @@ from sim.agreed.invariants import ALL
 from sim.agreed.planted import OF_EACH, driven
 from sim.agreed.story import play
 from sim.agreed.voter import Voter
-from sim.seeds import first_broken, plays
+from sim.seeds import first_broken
 
 from appliance.quorum.replica import Replica
+from tests.seeds import plays
 
 
 @plays(14, 2)

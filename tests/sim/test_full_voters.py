@@ -8,7 +8,7 @@ from sim.agreed.full import ELECTED_MS, AllFull, Small, play
 from sim.agreed.story import Story
 from sim.agreed.talk import Ask
 from sim.agreed.voter import LIMITS
-from sim.seeds import first_broken, seeds
+from sim.seeds import first_broken
 from sim.world import World
 
 from appliance.control import quorum_state
@@ -16,6 +16,7 @@ from appliance.control import quorum_wire as wire
 from appliance.quorum.messages import Vote
 from appliance.wire.build import build
 from appliance.wire.messages import decode_response, encode_request, request_type
+from tests.seeds import seeds
 
 
 @pytest.mark.parametrize("seed", seeds(2))

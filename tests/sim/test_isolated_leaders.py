@@ -7,10 +7,11 @@ The controller is played by times; what is tested is `Isolation`, as every node 
 
 import pytest
 from sim.clock import DRIFT, OwnClock
-from sim.seeds import first_broken, plays
+from sim.seeds import first_broken
 from sim.world import World
 
 from appliance.replication.isolation import Isolation
+from tests.seeds import plays
 
 SILENCE_MS, LEASE_MS, FETCH_MS = 2500, 3000, 1500
 BEAT_MS, POLL_MS, LOOK_MS, BACKOFF_MS, SLOW_MS = 2000, 500, 100, 100, 100

@@ -7,10 +7,10 @@ from unittest.mock import patch
 from sim.agreed import voter
 from sim.agreed.story import Story
 from sim.agreed.voter import LIMITS, SHORT
-from sim.seeds import plays
 from sim.world import Broken, World
 
 from appliance.quorum.epochs import LAST
+from tests.seeds import plays
 from tests.wrong_answers import any_answer, changed
 
 BELIEVED = "ConsistentCommittedData"

@@ -5,11 +5,12 @@ import pytest
 from sim.replicas.broker import Broker
 from sim.replicas.replica import Replica
 from sim.replicas.story import play
-from sim.seeds import first_broken, plays
+from sim.seeds import first_broken
 
 from appliance.controller import partition_change
 from appliance.replication.follower import TAKE, Fetcher
 from appliance.replication.progress import Progress
+from tests.seeds import plays
 
 
 @plays(100)

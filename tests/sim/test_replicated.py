@@ -4,7 +4,9 @@ same with a bug planted, which must be found."""
 import pytest
 from sim.replicated.broker import Broker
 from sim.replicated.cluster import play
-from sim.seeds import first_broken, plays
+from sim.seeds import first_broken
+
+from tests.seeds import plays
 
 
 @plays(100)

@@ -3,12 +3,13 @@ must be found."""
 
 import pytest
 from sim.disk import SimDisk, SimFile
-from sim.seeds import first_broken, plays
+from sim.seeds import first_broken
 from sim.served.home import DATA, Home
 from sim.served.story import play
 
 from appliance.config.log_config import LogConfig
 from appliance.ioproc.left_journals import LeftJournals
+from tests.seeds import plays
 
 
 @plays(100)

@@ -3,13 +3,14 @@ hang: a broker that one of two processes speaks for is never silent, one that is
 
 import pytest
 from sim.clock import DRIFT, OwnClock
-from sim.seeds import first_broken, plays
+from sim.seeds import first_broken
 from sim.world import World
 
 from appliance.base.errors import REQUEST_TIMED_OUT, PeerError
 from appliance.control.broker.watching import Watching
 from appliance.metadata.parts import BrokerImage
 from appliance.peers.conversation import NEVER
+from tests.seeds import plays
 
 SILENCE_MS, BEAT_MS = 2500, 2000
 SLOW_MS, HANGS_MS, AWAY_MS = 300, 9000, 4000

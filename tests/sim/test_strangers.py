@@ -6,10 +6,10 @@ from sim.agreed.story import Story
 from sim.agreed.talk import Ask
 from sim.agreed.voter import LIMITS, SHORT
 from sim.node import Node
-from sim.seeds import plays
 from sim.world import World
 
 from appliance.quorum.epochs import MOST_AHEAD
+from tests.seeds import plays
 from tests.strangers import DESCRIBE, UPDATE, every
 
 NOT_SERVED_HERE = (DESCRIBE, UPDATE)

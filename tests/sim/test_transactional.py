@@ -2,7 +2,7 @@
 must be found."""
 
 import pytest
-from sim.seeds import first_broken, plays
+from sim.seeds import first_broken
 from sim.test_served import LiesAboutJournals
 from sim.transactional.books import Books
 from sim.transactional.front import Front, SimHost
@@ -17,6 +17,7 @@ from appliance.coordinators.transactions.shard import TransactionShard
 from appliance.ioproc.coordinating.endings import Endings
 from appliance.ring.messages import ABORTED, APPEND, TRUSTED
 from tests.alone import alone
+from tests.seeds import plays
 
 pytestmark = pytest.mark.interpreted("stands in the place of the network process's host")
 

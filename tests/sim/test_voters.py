@@ -7,11 +7,12 @@ import pytest
 from sim.agreed.elections import play, play_crossing, play_replacing, play_watching
 from sim.agreed.planted import driven
 from sim.agreed.voter import Voter
-from sim.seeds import first_broken, plays
+from sim.seeds import first_broken
 
 from appliance.quorum.majority import needed
 from appliance.quorum.replica import Replica
 from appliance.quorum.voters import History
+from tests.seeds import plays
 
 
 @plays(4, 2)

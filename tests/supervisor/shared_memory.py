@@ -3,7 +3,7 @@
 import os
 import time
 
-LIMIT_S = 10
+LIMIT_S = 60
 
 
 def nothing_is_left():

@@ -19,7 +19,7 @@ from appliance.supervisor.layout import Layout
 from appliance.supervisor.listening import Listeners
 
 ROOT = Path(__file__).parents[2]
-LIMIT_S = 30
+LIMIT_S = 60
 AS_SYSTEMD = """
 import os, sys
 os.dup2(int(sys.argv[1]), 3)

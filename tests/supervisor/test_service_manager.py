@@ -19,7 +19,7 @@ from appliance.supervisor.reporting import Reporting
 from appliance.supervisor.standing import Standing, sized
 
 SECOND = 1_000_000_000
-LIMIT_S = 30
+LIMIT_S = 60
 
 
 class Heard:

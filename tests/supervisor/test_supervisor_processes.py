@@ -86,6 +86,7 @@ class Appliance:
             row = self.who(name)
             if row["generation"] >= generation and row["state"] == "ready":
                 return row
+            time.sleep(0.01)
         raise AssertionError(f"{name} is {row}")
 
     def end(self, *signals: int) -> tuple[int, list[str]]:

@@ -8,7 +8,9 @@ import ast
 import re
 import tomllib
 from collections import Counter
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -71,6 +73,7 @@ BARE_VERBS = frozenset(
 OPENING = re.compile(
     r"(Who|Whoever|Whom|Whose|What|Whatever|Whether|Of|Nobody|Nothing|Everybody|For ever)\b"
 )
+DOCUMENTED = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def rooms():
@@ -78,55 +81,49 @@ def rooms():
     return [*sorted(found), *(ROOT / name for name in ("console", "penstock", "spark_local"))]
 
 
-def trees(room):
+class Counted(NamedTuple):
+    """sentences: docstrings whose subject is a relative clause instead of the thing. verbs: public
+    functions whose name is a verb without an object. classes: names of public classes."""
+
+    sentences: int
+    verbs: int
+    classes: tuple[str, ...]
+
+
+@cache  # parsing is what takes the time
+def count_room(room):
+    sentences = verbs = 0
+    classes = []
     for path in sorted(room.rglob("*.py")):
-        yield ast.parse(path.read_text())
-
-
-def definitions(tree):
-    kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-    return [node for node in ast.walk(tree) if isinstance(node, kinds)]
-
-
-def old_sentences(room):
-    """Docstrings whose subject is a relative clause instead of the thing."""
-    documented = [node for tree in trees(room) for node in (tree, *definitions(tree))]
-    texts = [ast.get_docstring(node) or "" for node in documented]
-    return sum(bool(OPENING.match(text)) for text in texts)
-
-
-def bare_verbs(room):
-    """Public functions whose name is a verb without an object."""
-    names = [
-        node.name
-        for tree in trees(room)
-        for node in definitions(tree)
-        if not isinstance(node, ast.ClassDef)
-    ]
-    return sum(name in BARE_VERBS for name in names)
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, DOCUMENTED):
+                continue
+            sentences += bool(OPENING.match(ast.get_docstring(node) or ""))
+            if isinstance(node, ast.ClassDef):
+                classes.append(node.name)
+            elif not isinstance(node, ast.Module):
+                verbs += node.name in BARE_VERBS
+    return Counted(sentences, verbs, tuple(one for one in classes if not one.startswith("_")))
 
 
 def repeated_classes():
     """Names that mean several classes of `appliance/`."""
-    names = Counter(
-        node.name
-        for tree in trees(ROOT / "appliance")
-        for node in definitions(tree)
-        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
-    )
+    of_appliance = [room for room in rooms() if room.parent.name == "appliance"]
+    names = Counter(name for room in of_appliance for name in count_room(room).classes)
     return sum(count - 1 for count in names.values())
 
 
 def counted():
-    return {room.name: [old_sentences(room), bare_verbs(room)] for room in rooms()}
+    return {room.name: [*count_room(room)[:2]] for room in rooms()}
 
 
 @pytest.mark.parametrize("room", rooms(), ids=lambda room: room.name)
 def test_a_room_has_no_more_old_names_and_sentences(room):
     sentences, verbs = tomllib.loads(ALLOWED.read_text())["rooms"].get(room.name, [0, 0])
     rule = "(docs/glossary.md; tests/tidy/test_language.py has the words)"
-    assert old_sentences(room) <= sentences, f"a docstring's subject is the thing itself {rule}"
-    assert bare_verbs(room) <= verbs, f"a function is named by a verb and its object {rule}"
+    found = count_room(room)
+    assert found.sentences <= sentences, f"a docstring's subject is the thing itself {rule}"
+    assert found.verbs <= verbs, f"a function is named by a verb and its object {rule}"
 
 
 def test_no_more_classes_share_a_name():

@@ -37,8 +37,12 @@ def test_what_passes_alone_is_flaky_and_all_is_well(tmp_path):
         "    seen, there = Path('seen'), Path('seen').exists()\n"
         "    seen.touch()\n"
         "    assert there\n",
+        "--whole",
+        XDG_CACHE_HOME=str(tmp_path / "cache"),
     )
     assert code == 0, lines
+    (kept,) = (tmp_path / "cache").rglob("*.jsonl")
+    assert "test_some.py::test_good" in kept.read_text(), "for durations.txt"
     assert "flaky: test_some.py::test_once" in lines
     assert lines[-1].startswith("==== 2 passed, 1 rerun in ")
     closing = [line for line in lines if re.search(r"\d+ (passed|failed)", line)]
@@ -90,5 +94,5 @@ def test_what_is_left_behind_is_named_ended_and_fails(tmp_path):
 def test_a_stage_without_tests_fails(tmp_path):
     code, lines = run(tmp_path, "def helper(): pass\n")
     assert code == 1 and "problem: no test was run" in lines, lines
-    code, lines = run(tmp_path, "def helper(): pass\n", "--whole")
+    code, lines = run(tmp_path, "def helper(): pass\n", "--whole", XDG_CACHE_HOME=str(tmp_path))
     assert code == 1 and "problem: tests: no test was run" in lines, lines

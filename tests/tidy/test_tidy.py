@@ -58,26 +58,34 @@ def test_what_stands_beside_the_appliance_says_what_it_is(name):
     assert f"`{name}/`" in (ROOT / "ARCHITECTURE.md").read_text()
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_files_and_functions_are_small_and_modules_say_what_for(path):
-    text = path.read_text()
-    if not text.strip():
-        return
-    tree = ast.parse(text)
-    assert ast.get_docstring(tree), "a module opens with its purpose"
-    assert len(text.splitlines()) <= MOST_LINES
-    name = str(path.relative_to(ROOT))
-    for node in functions(tree):
-        height = (node.end_lineno or node.lineno) - node.lineno + 1
-        most = TALL.get(f"{name}:{node.name}", MOST_FUNCTION_LINES)
-        assert height <= most, f"{node.name} has {height} lines"
+FOLDERS = sorted({path.parent for path in SOURCES})
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_nothing_is_half_there(path):
-    text = path.read_text()
-    for word in ("NotImplementedError", "TODO", "FIXME", "XXX"):
-        assert word not in text
+def of_folder(folder):
+    """(its name, its text) of each source in a folder itself."""
+    found = [path for path in SOURCES if path.parent == folder]
+    return [(str(path.relative_to(ROOT)), path.read_text()) for path in found]
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_files_and_functions_are_small_and_modules_say_what_for(folder):
+    for name, text in of_folder(folder):
+        if not text.strip():
+            continue
+        tree = ast.parse(text)
+        assert ast.get_docstring(tree), f"{name}: a module opens with its purpose"
+        assert len(text.splitlines()) <= MOST_LINES, name
+        for node in functions(tree):
+            height = (node.end_lineno or node.lineno) - node.lineno + 1
+            most = TALL.get(f"{name}:{node.name}", MOST_FUNCTION_LINES)
+            assert height <= most, f"{name}: {node.name} has {height} lines"
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_nothing_is_half_there(folder):
+    for name, text in of_folder(folder):
+        for word in ("NotImplementedError", "TODO", "FIXME", "XXX"):
+            assert word not in text, name
 
 
 CORE = (

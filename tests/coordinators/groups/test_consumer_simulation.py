@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 from consumer_simulation import Simulation
 
+from tests.seeds import each_seed
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each_seed(20)
 def test_nothing_has_two_owners_while_groups_change_protocol(seed: int) -> None:
     Simulation(seed).run(400)
 

@@ -6,14 +6,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from group_simulation import Simulation
+
+from tests.seeds import each_seed
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
 
 
-@pytest.mark.parametrize("seed", range(25))
+@each_seed(25)
 def test_a_group_survives_what_happens_to_it(seed: int) -> None:
     Simulation(seed).run(400)
 
