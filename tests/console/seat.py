@@ -73,6 +73,12 @@ class Seat:
         for one in words:
             await self.until(lambda one=one: one in self.text(), one)
 
+    async def reads(self, words):
+        """Wait until this is in a window on the screen, however its lines are broken."""
+        await self.until(
+            lambda: words in " ".join(self.text().replace("│", " ").split()), repr(words)
+        )
+
     async def hears(self, words):
         """Wait until a toast says this, however its lines are broken."""
         toasts = self.app._notifications

@@ -23,7 +23,7 @@ PROFILES = {
 PROPERTIES = {"broken": b"security.protocol=NO\nssl.\xff\n= =\n\\u12", "a folder": None}
 MOST_LINES = 12
 """Of stderr: a failure and what to do about it."""
-PATIENCE = ("--timeout", "1s")
+PATIENCE = ("--timeout", "300ms")
 
 
 def options(path):

@@ -336,7 +336,7 @@ def test_a_schema_file_is_chosen_where_records_are_seen(filled, tmp_path):
         await seat.form()
         await seat.type(str(tmp_path / "none.avsc"))
         await seat.press("enter")
-        await seat.sees("cannot be read: No such file")
+        await seat.reads("cannot be read: No such file")
         await seat.press("ctrl+u")
         await seat.type(str(path)[:-7])
         await seat.until(lambda: app.focused._suggestion == str(path), "its whole name")
