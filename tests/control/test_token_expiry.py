@@ -1,13 +1,23 @@
 """Expired tokens are removed by the controller, at the interval that is set."""
 
+from controller.test_controller_scenarios import Cluster
+
 from appliance.base.errors import DiskFull
 from appliance.config.broker import BrokerConfig
 from appliance.control import expiring
 from appliance.control.expiring import TokenExpiry
+from appliance.control.fencing import Fencing
 from appliance.metadata.image import MetadataImage
 from appliance.wire import kraft_records as kraft
 
 EVERY_MS = 5000
+
+
+def token_record(ends, number):
+    return kraft.DelegationTokenRecord(
+        owner="User:a", requester="User:a", renewers=(), issue_timestamp=0,
+        max_timestamp=1 << 40, expiration_timestamp=ends, token_id=f"{ends}-{number}",
+    )  # fmt: skip
 
 
 class Log:
@@ -33,13 +43,7 @@ class World:
             self.offset += 1
 
     def add(self, count, ends):
-        self.append(
-            kraft.DelegationTokenRecord(
-                owner="User:a", requester="User:a", renewers=(), issue_timestamp=0,
-                max_timestamp=1 << 40, expiration_timestamp=ends, token_id=f"{ends}-{n}",
-            )
-            for n in range(count)
-        )  # fmt: skip
+        self.append(token_record(ends, n) for n in range(count))
 
     def remove(self, now_ms, wall_ms):
         self.expiry.remove_expired(self.image, self.append, now_ms, wall_ms)
@@ -80,3 +84,31 @@ def test_a_full_disk_is_asked_again_soon():
     world.full = False
     world.remove(1, wall_ms=200)
     assert world.left() == 0
+
+
+def test_the_controller_does_it_while_it_leads():
+    """By the wall clock for tokens, and by the one that never goes back for the interval."""
+    node, log = Cluster(), Log()
+    words = {"node.id": "1", "delegation.token.expiry.check.interval.ms": str(EVERY_MS)}
+    wall_ms = [0]
+
+    def append(records):
+        node.replay(one for one in records if isinstance(one, kraft.RemoveDelegationTokenRecord))
+
+    fencing = Fencing(
+        1, BrokerConfig.of(words), lambda broker: None, append, lambda: node.situation, log,
+        lambda: wall_ms[0],
+    )  # fmt: skip
+    node.replay([token_record(100, 0)])
+
+    def left():
+        return any(isinstance(one, kraft.DelegationTokenRecord) for one in node.image.kept.values())
+
+    wall_ms[0] = 200
+    fencing.turn(10**6)
+    fencing.lead(node.image, 0, -1)
+    fencing.turn(EVERY_MS - 1)
+    assert left(), "neither is it time, nor was it before this node led"
+    assert fencing.turn(EVERY_MS - 1) <= EVERY_MS
+    fencing.turn(EVERY_MS)
+    assert not left()
