@@ -193,6 +193,7 @@ def consumer_group_describe(s):
     s.ask("no name", group_ids=[""])
     s.call(BEAT, **joining(group, one, [topic], instance_id="i", rack_id="r"))
     s.ask("one member", group_ids=[group])
+    s.ask("twice", group_ids=[group, group])
     s.ask("operations", group_ids=[group], include_authorized_operations=True)
     s.call(BEAT, **beat(group, one, -1, instance_id="i"))
     s.ask("empty", group_ids=[group])
