@@ -74,5 +74,8 @@ def resource_flags(command: Callable[..., Any]) -> Callable[..., Any]:
 def only_one(targets: tuple[Target, ...]) -> Target:
     """The one resource that was named. Raises Failure (USAGE)."""
     if len(targets) != 1:
-        raise usage("name one resource: --topic, --group, --transactional-id or --cluster")
+        raise usage(
+            "name one resource: --topic, --group, --transactional-id, --user, --delegation-token or"
+            " --cluster"
+        )
     return targets[0]

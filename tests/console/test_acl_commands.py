@@ -58,6 +58,20 @@ def test_what_is_added_is_listed_decides_and_can_be_removed(secured):
     assert listed(secured, "list", "loader") == []
 
 
+def test_acls_about_users_and_their_tokens(secured):
+    made = listed(secured, "add", "scheduler", "create-tokens", "--user", "loader")
+    made += listed(secured, "add", "scheduler", "describe", "--delegation-token", "an-id")
+    about = [(row["operation"], row["resource"], row["name"]) for row in made]
+    assert about == [
+        ("create-tokens", "user", "User:loader"), ("describe", "delegation-token", "an-id"),
+    ]  # fmt: skip
+    assert len(listed(secured, "list", "--user-principal", "User:loader")) == 1
+    secured("acl", "can", "scheduler", "create-tokens", "--user", "loader", code=OK)
+    secured("acl", "can", "scheduler", "create-tokens", "--user", "other", code=NEGATIVE)
+    assert secured("acl", "add", "scheduler", "read", "--user", "loader", code=USAGE).stderr
+    assert len(listed(secured, "remove", "scheduler", "--yes")) == 2
+
+
 def test_the_acls_of_a_user_go_with_it_unless_they_are_to_stay(secured):
     for name in ("gone", "stays"):
         secured("user", "add", name, "--can", "write:orders")
