@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 
 import pytest
 
@@ -111,3 +112,28 @@ def test_plaintext_is_told_what_to_do(broker):
     done = typing(broker.bootstrap)("token", "list", code=None)
     assert done.returncode and "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED" in done.stderr
     assert "--login" in done.stderr
+
+
+@pytest.mark.skipif(KAFKA, reason="the audit of an appliance")
+def test_changes_of_a_token_are_in_the_audit_without_its_hmac(broker, typed):
+    made = json.loads(typed("create", "--form", "json").stdout)
+    typed("renew", made["token"])
+    typed("expire", made["token"], "--yes")
+    expected = {
+        ("CreateDelegationToken", "create"), ("RenewDelegationToken", "renew"),
+        ("ExpireDelegationToken", "expire"),
+    }  # fmt: skip
+    end = time.monotonic() + 30
+    while True:
+        words = ("audit", "--data", str(broker.data), "-n", "10000", "-o", "json")
+        told = typing(broker.bootstrap)(*words).stdout
+        found = {
+            (entry["request"], change["action"])
+            for entry in json.loads(told)
+            for change in entry.get("changes") or ()
+            if (change["type"], change["name"]) == ("token", made["token"])
+        }
+        if found == expected:
+            break
+        assert time.monotonic() < end, found
+    assert made["hmac"] not in told
