@@ -118,8 +118,8 @@ class Turns:
         self.arrived += len(messages)
         self._shell.handle(peer, messages)
 
-    def turn(self, now_ns: int) -> int:
-        self.wait_ms = self._shell.turn(now_ns)
+    def run_once(self, now_ns: int) -> int:
+        self.wait_ms = self._shell.run_once(now_ns)
         self._left -= 1
         return STOP if self._left == 0 else min(self.wait_ms, _THREAD_MS)
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from appliance.base.ids import TopicId
-from appliance.observer.snapshot import take
+from appliance.observer.snapshot import take_snapshot
 from appliance.observer.traffic import Traffic
 from appliance.ring import partition_table as columns
 from appliance.ring.tables import Shape, Tables
@@ -149,7 +149,7 @@ class _MadeMeter(Meter):
         observer = SimpleNamespace(
             tables=tables, traffic=Traffic(tables.partitions), alive=True,
             head=SimpleNamespace(started_ms=int(time.time() * 1000)),
-            snapshot=lambda: take(tables, time.monotonic_ns(), lambda peer: 0.0),
+            snapshot=lambda: take_snapshot(tables, time.monotonic_ns(), lambda peer: 0.0),
         )  # fmt: skip
         image = SimpleNamespace(topics_by_id=self._made.named)
         return observer, SimpleNamespace(catch_up=lambda *_: None, image=image)

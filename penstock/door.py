@@ -41,7 +41,7 @@ class Door:
         self.login: Login | None = login_of(properties)
         self.has_certificate = any(properties.get(key) for key in _OWN)
 
-    def open(self, address: Address, limit_s: float) -> socket.socket:
+    def open_connection(self, address: Address, limit_s: float) -> socket.socket:
         """A connection to (host, port), logged in, over which requests go. Raises OSError,
         ssl.SSLError and LoginFailed among it, and NotUsable."""
         context = self.context() if self.uses_tls else None

@@ -57,12 +57,12 @@ def fresh_appliance(
 
     with ExitStack() as made:
 
-        def start(**settings: object) -> Appliance:
+        def start_appliance(**settings: object) -> Appliance:
             one = Appliance(tmp_path_factory.mktemp("fresh") / "data", own_clock=True)
             made.callback(one.close)
             return one.start(**settings)
 
-        yield start
+        yield start_appliance
 
 
 @pytest.fixture
@@ -72,12 +72,12 @@ def new_topic(request: pytest.FixtureRequest) -> Callable[..., str]:
     running: Appliance = request.getfixturevalue("appliance")
     test = re.sub(r"[^a-zA-Z0-9._-]+", "-", request.node.name).strip("-")[:_NAME_MOST]
 
-    def make(partitions: int = 1, **settings: Any) -> str:
+    def make_topic(partitions: int = 1, **settings: Any) -> str:
         name = f"{test}.{next(_numbers)}"
         running.connect().create_topic(name, partitions, **settings)
         return name
 
-    return make
+    return make_topic
 
 
 @pytest.fixture

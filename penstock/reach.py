@@ -106,7 +106,7 @@ def unspoken(server: str, door: Door, problem: Exception) -> Trouble | None:
 def _mechanisms(server: str, door: Door) -> list[str]:
     """The SASL mechanisms of a listener that asks for a login; none where it does not."""
     try:
-        with door.open(address_of(server), _LIMIT_S) as peer:
+        with door.open_connection(address_of(server), _LIMIT_S) as peer:
             return offered(peer)
     except (OSError, ValueError):
         return []
@@ -163,7 +163,7 @@ def address_of(server: str) -> Address:
 def _trouble(host: str, port: int, door: Door) -> str:
     it_is_at = f"it is at {host}:{port}"
     try:
-        door.open((host, port), _LIMIT_S).close()
+        door.open_connection((host, port), _LIMIT_S).close()
     except socket.gaierror:
         return f"{it_is_at}, which this host cannot resolve"
     except OSError as refused:
@@ -175,7 +175,7 @@ def _trouble(host: str, port: int, door: Door) -> str:
 
 
 def _brokers(server: Address, door: Door) -> list[Address]:
-    with door.open(server, _LIMIT_S) as peer:
+    with door.open_connection(server, _LIMIT_S) as peer:
         data = exchange(peer, _METADATA, least=8, most=_MOST)
     (count,) = struct.unpack_from(">i", data, 4)
     found, at = [], 8
@@ -208,7 +208,7 @@ def _is_tls(server: Address) -> bool:
 
     anyone = Door({"security.protocol": "ssl", "enable.ssl.certificate.verification": "false"})
     try:
-        anyone.open(server, _LIMIT_S).close()
+        anyone.open_connection(server, _LIMIT_S).close()
     except ssl.SSLError as told:
         return "_ALERT_" in str(told.reason or "")
     except (OSError, ValueError):

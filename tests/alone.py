@@ -6,7 +6,7 @@ from appliance.ioproc.coordinating.away import Away
 class Nobody:
     """There is no other node."""
 
-    def ask(self, node, *what):
+    def ask_peer(self, node, *what):
         raise AssertionError(f"node {node} is asked")
 
 

@@ -69,7 +69,7 @@ class File(Protocol):
         else of the file is not. Multiples of PAGE."""
         ...
 
-    def forget(self, length: int, position: int) -> None:
+    def drop_cached(self, length: int, position: int) -> None:
         """Drop what the page cache has of these pages and counts as clean. Multiples of PAGE."""
         ...
 
@@ -97,7 +97,7 @@ class Disk(Protocol):
         """A new empty file for reading and writing; fails when the name is taken."""
         ...
 
-    def open(self, path: str, *, write: bool = False) -> File:
+    def open_file(self, path: str, *, write: bool = False) -> File:
         """An existing file."""
         ...
 
@@ -149,7 +149,7 @@ class Disk(Protocol):
 
 def read_file(disk: Disk, path: str) -> bytes:
     """All bytes of a small file. Raises StorageFailed."""
-    file = disk.open(path)
+    file = disk.open_file(path)
     try:
         return file.pread(file.size(), 0)
     finally:

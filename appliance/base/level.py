@@ -15,7 +15,7 @@ class LevelTime:
         self.ahead_ms = 0
         self._zero_ms: int | None = None
 
-    def look(self, now_ns: int, wall_ms: int) -> None:
+    def read_clocks(self, now_ns: int, wall_ms: int) -> None:
         """Both clocks, read at the same moment. now_ns: of the monotonic one."""
         zero_ms = wall_ms - now_ns // 1_000_000
         if self._zero_ms is None:

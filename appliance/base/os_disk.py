@@ -167,7 +167,7 @@ class OsFile:
         """Where no file can be read past the page cache; in memory file systems nothing is
         lost."""
         self.sync()
-        self.forget(length, position)
+        self.drop_cached(length, position)
         return self.pread(length, position)
 
     def pwrite_medium(self, data: Readable, position: int) -> None:
@@ -192,7 +192,7 @@ class OsFile:
                 raise
         return os.open(self.path, flags)
 
-    def forget(self, length: int, position: int) -> None:
+    def drop_cached(self, length: int, position: int) -> None:
         length = -(-length // PAGE) * PAGE  # a page that is named in part stays
         try:
             os.posix_fadvise(self._fd, position, length, os.POSIX_FADV_DONTNEED)
@@ -229,7 +229,7 @@ class OsDisk:
     def create(self, path: str) -> OsFile:
         return self._open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
 
-    def open(self, path: str, *, write: bool = False) -> OsFile:
+    def open_file(self, path: str, *, write: bool = False) -> OsFile:
         return self._open(path, os.O_RDWR if write else os.O_RDONLY)
 
     def _open(self, path: str, flags: int) -> OsFile:

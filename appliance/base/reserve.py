@@ -56,14 +56,14 @@ def spare(disk: Disk, folder: str, total: int) -> int:
     return max(left(disk, folder) - size_for(total) // 2, 0)
 
 
-def give(disk: Disk, folder: str, keep: int = 0) -> bool:
+def give_slice(disk: Disk, folder: str, keep: int = 0) -> bool:
     """Give a slice of the reserve back to the file system; False when there is none but what is to
     be kept."""
     size = left(disk, folder)
     if size <= keep:
         return False
     try:
-        file = disk.open(f"{folder}/{RESERVE}", write=True)
+        file = disk.open_file(f"{folder}/{RESERVE}", write=True)
         try:
             file.truncate(max(size - SLICE, 0))
             file.sync()  # a journal may keep the blocks until then
@@ -79,7 +79,7 @@ def fill(disk: Disk, folder: str, total: int) -> bool:
     where room cannot be set aside."""
     path, size, wanted = f"{folder}/{RESERVE}", left(disk, folder), size_for(total)
     if size < wanted:
-        file = disk.open(path, write=True) if disk.exists(path) else disk.create(path)
+        file = disk.open_file(path, write=True) if disk.exists(path) else disk.create(path)
         try:
             size = min(size + _STEP, wanted)
             file.allocate(size)
@@ -133,8 +133,8 @@ class ReservedFile:
     def pwrite_medium(self, data: Readable, position: int) -> None:
         self._file.pwrite_medium(data, position)
 
-    def forget(self, length: int, position: int) -> None:
-        self._file.forget(length, position)
+    def drop_cached(self, length: int, position: int) -> None:
+        self._file.drop_cached(length, position)
 
     def start_writeback(self, position: int, length: int) -> None:
         self._file.start_writeback(position, length)
@@ -166,7 +166,7 @@ class ReservedDisk:
             except DiskFull:
                 folder = next((one for one in self._folders if path.startswith(f"{one}/")), "")
                 keep = 0 if _VOTE.search(path) else _FOR_VOTES
-                if not folder or not may_draw(path) or not give(self._disk, folder, keep):
+                if not folder or not may_draw(path) or not give_slice(self._disk, folder, keep):
                     raise
 
     def _wrapped(self, file: File) -> File:
@@ -175,8 +175,8 @@ class ReservedDisk:
     def create(self, path: str) -> File:
         return self._wrapped(self.with_room(path, lambda: self._disk.create(path)))
 
-    def open(self, path: str, *, write: bool = False) -> File:
-        file = self._disk.open(path, write=write)
+    def open_file(self, path: str, *, write: bool = False) -> File:
+        file = self._disk.open_file(path, write=write)
         return self._wrapped(file) if write else file
 
     def mkdir(self, path: str) -> None:

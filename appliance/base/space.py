@@ -52,7 +52,7 @@ class SpaceGuard:
         self.low = False
         self.tight = False
 
-    def keep(self, keep_bytes: int) -> None:
+    def keep_free(self, keep_bytes: int) -> None:
         """Another number of bytes must stay free. What is less at the last look is refused at once,
         so that who was told of the number sees it; the rest is for the next look, due now."""
         if keep_bytes != self._keep_bytes:
@@ -81,7 +81,7 @@ class SpaceGuard:
         """True if `look` should be called with fresh numbers."""
         return self._budget <= 0 or now_ns >= self._next_look_ns
 
-    def look(self, now_ns: int, total: int, free: int, spare: int = 0) -> bool:
+    def read_space(self, now_ns: int, total: int, free: int, spare: int = 0) -> bool:
         """Take in the file system's numbers (bytes); spare: what the reserve may give to groups.
         True when `low` is another than at the look before."""
         limit = self._limit = max(self._keep_bytes, total * self._keep_percent // 100)

@@ -115,7 +115,7 @@ class Certificates:
                 self._listeners[name] = one = _Listener()
                 self._take(name, one, of_listener(config, name))
 
-    def look(self, now_ns: int) -> None:
+    def reload_changed(self, now_ns: int) -> None:
         """Read files again that have changed, every ten seconds."""
         if not self._listeners or now_ns < self._look_ns:
             return
@@ -188,5 +188,5 @@ class Certificates:
 
     def _wrong(self, event: str, listener: str, cause: str) -> None:
         if self._log is not None:
-            say = self._log.event if self._tells else self._log.note
+            say = self._log.event if self._tells else self._log.note_event
             say(WARNING, event, listener=listener, cause=cause)

@@ -78,7 +78,7 @@ def of_listener(config: BrokerConfig, listener: str) -> TlsSettings:
 
     def text(name: str) -> str | None:
         keys[name] = config.key_for(listener, name)
-        value = config.get(keys[name])
+        value = config.get_value(keys[name])
         return str(value) if value else None
 
     def words(name: str) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ class NodeRoute(NamedTuple):
 def to_brokers(config: BrokerConfig) -> NodeRoute:
     """inter.broker.listener.name, else security.inter.broker.protocol, as in Apache Kafka."""
     protocols = config.protocols()
-    name = config.get("inter.broker.listener.name")
+    name = config.get_value("inter.broker.listener.name")
     if name:
         listener = str(name).upper()
         return NodeRoute(listener, protocols.get(listener, ""), listener)

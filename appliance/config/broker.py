@@ -86,14 +86,14 @@ class BrokerConfig:
         """The keys that somebody set."""
         return builtins.list(self._entries)
 
-    def get(self, name: str) -> Value:
+    def get_value(self, name: str) -> Value:
         """The value in force."""
         entry = self._entries.get(name)
         if entry is not None:
             return entry.value
         setting = declared(name)
         for synonym, factor in setting.synonyms:
-            value = self.get(synonym)
+            value = self.get_value(synonym)
             if value is not None:
                 assert isinstance(value, builtins.int)
                 return value * factor if value >= 0 else value
@@ -106,12 +106,12 @@ class BrokerConfig:
         return min(_KEPT_BY[name], self.brokers)
 
     def int(self, name: str) -> builtins.int:
-        value = self.get(name)
+        value = self.get_value(name)
         assert isinstance(value, builtins.int), f"{name} is not a number"
         return value
 
     def float(self, name: str) -> builtins.float:
-        value = self.get(name)
+        value = self.get_value(name)
         assert isinstance(value, builtins.float | builtins.int), f"{name} is not a number"
         return value
 
@@ -121,17 +121,17 @@ class BrokerConfig:
         return None if value == INT_MAX else value
 
     def bool(self, name: str) -> builtins.bool:
-        value = self.get(name)
+        value = self.get_value(name)
         assert isinstance(value, builtins.bool), f"{name} is not a boolean"
         return value
 
     def text(self, name: str) -> str:
-        value = self.get(name)
+        value = self.get_value(name)
         assert isinstance(value, str), f"{name} is not a text"
         return value
 
     def list(self, name: str) -> tuple[str, ...]:
-        value = self.get(name)
+        value = self.get_value(name)
         assert isinstance(value, tuple), f"{name} is not a list"
         return value
 
@@ -147,7 +147,7 @@ class BrokerConfig:
 
     def of_listener(self, listener: str, name: str) -> Value:
         """The value in force for one listener."""
-        return self.get(self.key_for(listener, name))
+        return self.get_value(self.key_for(listener, name))
 
     def endpoints(self) -> builtins.list[Endpoint]:
         """The listeners of clients and brokers, not those of controllers."""
@@ -226,7 +226,7 @@ class BrokerConfig:
 
     def endpoint(self, name: str) -> Endpoint | None:
         """HOST:PORT of a setting that is one, None where it is not set. Raises ConfigError."""
-        value = self.get(name)
+        value = self.get_value(name)
         return parse_endpoint(name, str(value)) if value else None
 
     def advertised(self, listener: str) -> tuple[str, builtins.int] | None:

@@ -33,7 +33,7 @@ def topic_value(
     for texts in (dynamic_broker, dynamic_default):
         if broker_name in texts:
             return BROKER_TOPIC_DEFAULTS[broker_name].parse(texts[broker_name])
-    value = config.get(broker_name)
+    value = config.get_value(broker_name)
     return setting.default if value is None else value
 
 

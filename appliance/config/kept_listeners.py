@@ -31,7 +31,7 @@ def read(disk: Disk, folder: str) -> dict[str, str]:
     return {key: value for key, value, _ in parse_properties(text) if key in KEYS}
 
 
-def write(disk: Disk, folder: str, texts: Mapping[str, str]) -> None:
+def write_listeners(disk: Disk, folder: str, texts: Mapping[str, str]) -> None:
     """Keep these. Raises StorageFailed."""
     lines = [f"{key}={text}\n" for key, text in texts.items()]
     write_file(disk, f"{folder}/{KEPT}", "".join(lines).encode())

@@ -60,9 +60,9 @@ def examine(text: str | None, overrides: Mapping[str, str]) -> tuple[BrokerConfi
     wrong value is left out of the configuration."""
     reading = _Reading()
     for key, value, line in parse_properties(text or ""):
-        reading.take(key, value, FILE, line)
+        reading.take_setting(key, value, FILE, line)
     for key, value in overrides.items():
-        reading.take(key, value, COMMAND_LINE, None)
+        reading.take_setting(key, value, COMMAND_LINE, None)
     entries = reading.entries
     if "node.id" not in entries and "broker.id" in entries and int(entries["broker.id"].text) >= 0:
         entries["node.id"] = entries["broker.id"]
@@ -96,7 +96,7 @@ class _Reading:
         self.remarks: list[Remark] = []
         self._places: dict[str, tuple[str, int | None]] = {}
 
-    def take(self, key: str, text: str, source: str, line: int | None) -> None:
+    def take_setting(self, key: str, text: str, source: str, line: int | None) -> None:
         """One setting as it was written."""
         self._places[key] = source, line
         setting = setting_of(key)

@@ -123,7 +123,7 @@ def options(config: BrokerConfig, listener: str, mechanism: str) -> Mapping[str,
 
 def _login(config: BrokerConfig, listener: str, mechanism: str) -> jaas.JaasEntry | None:
     key = key_of(listener, f"{mechanism.lower()}.{JAAS}")
-    text = config.get(key) if config.entry(key) is not None else None
+    text = config.get_value(key) if config.entry(key) is not None else None
     if not text:
         return None
     try:
@@ -142,7 +142,7 @@ def _tokens(config: BrokerConfig, listener: str) -> tuple[TokenRules, KeyPlace]:
         return own if config.entry(own) is not None else f"{_OAUTH}{name}"
 
     def text(name: str) -> str:
-        return str(config.get(key(name)) or "")
+        return str(config.get_value(key(name)) or "")
 
     url = text("jwks.endpoint.url")
     parts = urlsplit(url)

@@ -22,7 +22,7 @@ SSL: Final = "SSL"
 
 def speaks_tls(config: BrokerConfig) -> bool:
     """True if the listener of metrics speaks TLS."""
-    return bool(config.get(LISTENER)) and config.text(PROTOCOL) == SSL
+    return bool(config.get_value(LISTENER)) and config.text(PROTOCOL) == SSL
 
 
 def metrics_url(config: BrokerConfig, host: str, port: int) -> str:
@@ -32,7 +32,7 @@ def metrics_url(config: BrokerConfig, host: str, port: int) -> str:
 
 def user_info(config: BrokerConfig) -> str:
     """NAME:PASSWORD of who may ask, "" where no password is needed. Raises ConfigError."""
-    told = str(config.get(BASIC) or "")
+    told = str(config.get_value(BASIC) or "")
     name, colon, password = told.partition(":")
     if told and not (name and colon and password):
         raise ConfigError(f"{BASIC}: NAME:PASSWORD is needed, both of at least one character")

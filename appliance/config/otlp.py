@@ -38,7 +38,7 @@ class Target(NamedTuple):
 
 def target(config: BrokerConfig, environ: Mapping[str, str]) -> Target | None:
     """Returns the collector, None without one. Raises ConfigError."""
-    key, url = _ENDPOINT, str(config.get(_ENDPOINT) or "")
+    key, url = _ENDPOINT, str(config.get_value(_ENDPOINT) or "")
     whole = False
     if not url and _may(environ):
         key = "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"
@@ -95,7 +95,7 @@ def _wrong(key: str) -> ConfigError:
 
 def _headers(config: BrokerConfig, environ: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     """NAME=VALUE,…; what came by the environment is percent-encoded there, as W3C baggage is."""
-    key, own = _HEADERS, config.get(_HEADERS)
+    key, own = _HEADERS, config.get_value(_HEADERS)
     if own is None:
         key = "OTEL_EXPORTER_OTLP_METRICS_HEADERS"
         if not environ.get(key):

@@ -66,7 +66,7 @@ def compare(old: BrokerConfig, new: BrokerConfig) -> list[Changed]:
     """Returns the changed settings, by name."""
     found = []
     for key in sorted({*old.set_names(), *new.set_names()}):
-        before, after = old.get(key), new.get(key)
+        before, after = old.get_value(key), new.get_value(key)
         if before != after:
             hide = declared(key).sensitive
             values = [HIDDEN if hide else shown(value) or "" for value in (before, after)]

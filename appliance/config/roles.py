@@ -54,7 +54,10 @@ def _check_single(config: BrokerConfig) -> None:
 
 def check_inter_broker(config: BrokerConfig) -> Iterator[str]:
     """Warnings. Raises ConfigError where brokers are to come by a listener that is not there."""
-    name, there = config.get("inter.broker.listener.name"), [o.name for o in config.endpoints()]
+    name, there = (
+        config.get_value("inter.broker.listener.name"),
+        [o.name for o in config.endpoints()],
+    )
     if config.is_broker and name is not None and name not in there:
         raise ConfigError(
             f"inter.broker.listener.name={name} must be one of the listeners for clients and"

@@ -55,7 +55,7 @@ def _check_way_of_nodes(config: BrokerConfig, protocols: dict[str, str]) -> None
 
 def check_between_brokers(config: BrokerConfig) -> Iterator[str]:
     """Warnings. Raises ConfigError where nodes are to speak what is not served."""
-    key, name = "inter.broker.listener.name", config.get("inter.broker.listener.name")
+    key, name = "inter.broker.listener.name", config.get_value("inter.broker.listener.name")
     if name is not None and config.several and config.is_broker:
         protocol = config.protocols().get(str(name).upper())
         if protocol not in SERVED:
@@ -73,7 +73,7 @@ def check_protocol_between(config: BrokerConfig) -> Iterator[str]:
         raise ConfigError(
             f"{_BETWEEN}={protocol}: between nodes {', '.join(SERVED)} are served; take one of them"
         )
-    if config.entry(_BETWEEN) is not None and config.get("inter.broker.listener.name"):
+    if config.entry(_BETWEEN) is not None and config.get_value("inter.broker.listener.name"):
         raise ConfigError(
             f"{_BETWEEN}: Only one of inter.broker.listener.name and {_BETWEEN} should be set; take"
             " one of them out"

@@ -65,7 +65,7 @@ class DecodedAhead:
     def count(self, answer: Body, key: int, version: int, values: Mapping[str, Any]) -> None:
         """Count the errors that are told, of a long answer when it is encoded."""
         if not isinstance(answer, Unencoded):
-            for code in error_codes.told(key, version, values):
+            for code in error_codes.collect_codes(key, version, values):
                 self._counts.failed(key, code)
 
     def encode(self, answer: Unencoded) -> Generator[None, None, bytes]:

@@ -54,7 +54,7 @@ class AuditFile:
         path = self._path(0)
         if not self._disk.exists(path):
             return self._created(), 0
-        file = self._disk.open(path, write=True)
+        file = self._disk.open_file(path, write=True)
         end = file.size()
         if end and file.pread(1, end - 1) != b"\n":  # a line that was torn by a crash
             file.pwritev([b"\n"], end)
@@ -110,7 +110,7 @@ class Auditor:
 
     def run_turn(self, now_ns: int) -> None:
         """Give new entries to the thread, twice a second."""
-        for done in self._threads.take():
+        for done in self._threads.take_ended():
             self._wrote(done.failure, now_ns)
         if now_ns >= self._next_ns and not self._threads.outstanding():
             self._next_ns = now_ns + _EVERY_NS
@@ -121,7 +121,7 @@ class Auditor:
         for last in (False, True):
             while self._threads.outstanding():
                 self._threads.wait()
-                for done in self._threads.take():
+                for done in self._threads.take_ended():
                     self._wrote(done.failure, 0)
             if not last:
                 self._submit()

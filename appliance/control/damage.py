@@ -62,7 +62,7 @@ def refuse_damage(
 
 def _end(disk: Disk, path: str, base: int, size: int, durable: int) -> tuple[int, int, str]:
     """(where the whole batches end, leader epoch of the last one, what is wrong there)."""
-    file = disk.open(path)
+    file = disk.open_file(path)
     try:
         scan = Scan(file, 0, size, base, trust_offset=durable)
         epoch = -1

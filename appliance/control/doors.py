@@ -53,7 +53,7 @@ class DynamicListeners:
         try:
             kept_listeners.check(self._config, self._kept, wanted)
             list(open_listeners.check(broker_config(image, self._config)))
-            kept_listeners.write(self._disk, self._folder, wanted)
+            kept_listeners.write_listeners(self._disk, self._folder, wanted)
         except (ConfigError, DiskFull) as problem:
             self._log.event(ERROR, "listeners-refused", cause=str(problem), action=_REMEDY)
             return

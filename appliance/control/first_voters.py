@@ -112,7 +112,7 @@ def write(disk: Disk, data_dir: str, voters: Iterable[Voter], now_ms: int) -> No
         disk.mkdir(folder)
     said = for_snapshot(Electorate(DYNAMIC, tuple(voters)))
     snapshot = SnapshotId(0, 0)
-    pieces = checkpoint.write(
+    pieces = checkpoint.write_checkpoint(
         MetadataImage(), snapshot, said, now_ms=now_ms, last_log_timestamp=now_ms
     )
     write_file(disk, f"{folder}/{snapshot.file_name}", b"".join(pieces))

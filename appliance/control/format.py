@@ -134,7 +134,7 @@ def bootstrap(now_ms: int, users: Sequence[Record] = ()) -> bytes:
     image = MetadataImage()
     for offset, record in enumerate([*bootstrap_records(), *users]):
         image.apply(offset, record)
-    pieces = checkpoint.write(
+    pieces = checkpoint.write_checkpoint(
         image, SnapshotId(0, 0), VoterSet(), now_ms=now_ms, last_log_timestamp=now_ms
     )
     return b"".join(pieces)

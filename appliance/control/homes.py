@@ -142,7 +142,7 @@ class Homes:
         """A block of producer ids of another controller; count 0: there is none to have."""
         if ioproc == OURSELVES:
             if count:
-                self._producer_ids.give(first, count)
+                self._producer_ids.add_block(first, count)
         elif count:
             self._ids.give(ioproc, first, count)
         else:

@@ -61,7 +61,7 @@ class Keeper:
 
     def turn(self, now_ns: int) -> None:
         """Look when it is time, and give the thread what there is to write."""
-        for done in self._threads.take():
+        for done in self._threads.take_ended():
             self._wrote(done, now_ns)
         if now_ns >= self._next_ns:
             self._next_ns = max(self._next_ns + _EVERY_NS, now_ns)
@@ -79,11 +79,11 @@ class Keeper:
     def _wait(self) -> None:
         while self._threads.outstanding():
             self._threads.wait()
-            self._threads.take()
+            self._threads.take_ended()
 
     def _look(self, now_ns: int, *, last: bool) -> None:
         wall_ms = self._clock.wall_ms()
-        self._waiting += self._sampler.look(wall_ms, now_ns // 1_000_000, last=last)
+        self._waiting += self._sampler.take_samples(wall_ms, now_ns // 1_000_000, last=last)
         del self._waiting[:-_MOST_WAITING]
 
     def _submit(self) -> None:
@@ -96,7 +96,7 @@ class Keeper:
             if self._recorder is None:
                 self._recorder = Recorder(self._disk, self._folder)
             for step in steps:
-                self._recorder.write(step)
+                self._recorder.write_sample(step)
         except DiskFull:
             raise
         except StorageFailed:

@@ -72,7 +72,7 @@ class Leading:
         self._alone = not seat.config.several
         self._besides = [] if self._alone else records_of_several(seat.config)
         self.begun = False
-        rack = seat.config.get("broker.rack")
+        rack = seat.config.get_value("broker.rack")
         self.incarnation = Incarnation(
             controller_id=new_uuid(random),
             broker_id=seat.run_id,

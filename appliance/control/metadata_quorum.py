@@ -188,7 +188,7 @@ class MetadataQuorum:
         replica = self.replica
         assert self.alone and not self.leadership.leads, "who leads is not elected"
         replica.tick(replica.deadline)
-        known, messages = replica.take()
+        known, messages = replica.take_effects()
         assert replica.leads and known is not None and not messages
         self.remember(known)
         self.snapshots.began(now_ms)
@@ -268,12 +268,12 @@ class MetadataQuorum:
         now = heard(before, said)
         if now == before:
             return
-        self.electing.say(end, now)
+        self.electing.add_electorate(end, now)
         self._elects()
 
     def _elects(self) -> None:
         said = self.electing
-        self.replica.elects(said.latest.keys, said.end, said.oldest.keys)
+        self.replica.elects(said.latest.keys, said.latest_end, said.oldest.keys)
 
     def _over_the_log(self) -> None:
         """Begin to decide anew, over everything that stands in the log."""
@@ -496,5 +496,7 @@ def _history(log: MetadataLog, follower: Follower, static: Electorate) -> Histor
     history = History(of_snapshot(follower.quorum, static))
     for header, batch in log.read(follower.applied, log.end_offset):
         if header.is_control:
-            history.say(header.last_offset + 1, heard(history.latest, control_messages(batch)))
+            history.add_electorate(
+                header.last_offset + 1, heard(history.latest, control_messages(batch))
+            )
     return history

@@ -53,7 +53,7 @@ class Prober:
         self._under_way = netproc, token, what
         self._way = way = self._connect(what.node_id, what.place, "probe")
         values = {"client_software_name": "penstock", "client_software_version": "1"}
-        way.ask(_API_VERSIONS, 4, values, self._told, self._timeout_ms, 3)
+        way.ask_peer(_API_VERSIONS, 4, values, self._told, self._timeout_ms, 3)
 
     def forget(self, netproc: int) -> None:
         """It is dead: nobody hears what it asked for."""
@@ -62,7 +62,7 @@ class Prober:
 
     def turn(self) -> int:
         """In how many ms to come again."""
-        return NEVER if self._way is None else self._way.turn()
+        return NEVER if self._way is None else self._way.run_once()
 
     def _told(self, answer: Any) -> None:
         way, self._way = self._way, None

@@ -18,11 +18,11 @@ Place = tuple[str, int]
 class Way(Protocol):
     """A connection that carries requests to another node: `peers.link.Link`."""
 
-    def ask(
+    def ask_peer(
         self, api_key: int, version: int, message: Body, done: Done, timeout_ms: int, lowest: int
     ) -> None: ...
 
-    def turn(self) -> int: ...
+    def run_once(self) -> int: ...
 
     def close(self) -> None: ...
 
@@ -87,5 +87,5 @@ class Everybody:
 
     def turn(self) -> int:
         """Send and receive: in how many ms to come again."""
-        return min((min(one.talk.turn(), one.fetch.turn()) for one in [*self._made.values()]),
-                   default=NEVER)  # fmt: skip
+        made = [*self._made.values()]
+        return min((min(one.talk.run_once(), one.fetch.run_once()) for one in made), default=NEVER)

@@ -207,7 +207,7 @@ class QuorumDriver:
         role. False if the state is not on the disk, so that no vote may be sent. Raises
         StorageFailed.
         """
-        known, messages = self._replica.take()
+        known, messages = self._replica.take_effects()
         written = self._written(known or self._unwritten)
         for target, what in messages if written else ():
             self._send(target, what)
@@ -331,7 +331,7 @@ class QuorumDriver:
             self._again_ms = NEVER
             done = partial(self._fetched, target, what, self._number)
             link, timeout_ms = ways.fetch, self._fetch_ms
-        link.ask(key, wire.HIGHEST[key], values, done, timeout_ms, wire.LOWEST[key])
+        link.ask_peer(key, wire.HIGHEST[key], values, done, timeout_ms, wire.LOWEST[key])
 
     def _answer(self, target: int, what: Message, answer: Any) -> wire.Heard | None:
         """Parses a response; None, with a log event, when it is an error."""
@@ -429,7 +429,7 @@ class QuorumDriver:
         assert ways is not None, "it has just answered"
         values = wire.snapshot_asked(self._replica, self._identity.cluster_id, download, limit)
         done = partial(self._part, target, self._number)
-        ways.fetch.ask(wire.SNAPSHOT, 1, values, done, self._fetch_ms, 0)
+        ways.fetch.ask_peer(wire.SNAPSHOT, 1, values, done, self._fetch_ms, 0)
 
     def _part(self, target: int, number: int, answer: Any) -> None:
         """A part of it has come; whatever is wrong with it, the log is fetched again."""

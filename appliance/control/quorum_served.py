@@ -254,7 +254,7 @@ class QuorumServer:
         if code != NONE:
             return wire.snapshot_told(asked, leader, code)
         try:
-            file = self._disk.open(path)
+            file = self._disk.open_file(path)
         except StorageFailed:  # just deleted
             return wire.snapshot_told(asked, leader, SNAPSHOT_NOT_FOUND)
         try:

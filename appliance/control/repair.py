@@ -208,7 +208,7 @@ def carry_out(disk: Disk, data_dir: str, made: Plan, now_ms: int) -> str:
     made.image.epoch, made.image.applied_offset = epoch, end - 1
     _empty(disk, new)
     snapshot = SnapshotId(end, epoch)
-    pieces = checkpoint.write(
+    pieces = checkpoint.write_checkpoint(
         made.image, snapshot, made.quorum, now_ms=now_ms, last_log_timestamp=now_ms
     )
     topic_id = read_topic_id(disk, folder) if disk.exists(folder) else None

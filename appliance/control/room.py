@@ -60,7 +60,7 @@ class Room:
         if any(isinstance(change, ConfigChanged) for change in changes):
             self._cordoned = self._named(image)
             for guard in self._guards.values():
-                guard.keep(self._keep(image))
+                guard.keep_free(self._keep(image))
 
     def _keep(self, image: MetadataImage) -> int:
         return broker_config(image, self._config).int("penstock.disk.free.min.bytes")
@@ -94,7 +94,7 @@ class Room:
                     total, free = self._disk.space(path)
                 except StorageFailed:
                     total, free = 0, guard.free  # who writes there says it
-                guard.look(now_ns, total, free)
+                guard.read_space(now_ns, total, free)
                 if number not in self._refused and not guard.lacks(reserve.size_for(total)):
                     self._fill(number, path, total)
 

@@ -232,7 +232,7 @@ class Control:
         if netproc == OWN:
             self._own_answers.put(token, code, body)
         else:
-            self._answers[netproc].put(token, code, body)
+            self._answers[netproc].put_answer(token, code, body)
 
     def _refuse(self, why: int) -> None:
         """Refuses decisions behind the end of the image, which are lost."""
@@ -329,7 +329,7 @@ class Control:
         """A job ended: the turn that follows takes the result."""
         self._threads.hush()
 
-    def turn(self, now_ns: int) -> int:
+    def run_once(self, now_ns: int) -> int:
         """Sync, publish, answer; now and then a snapshot."""
         bar, seat = self.barrier, self._seat
         bar.run_chore(
@@ -422,7 +422,7 @@ class Control:
         return begun
 
     def _take(self, now_ms: int) -> None:
-        for done in self._threads.take():
+        for done in self._threads.take_ended():
             kind, what = done.tag
             if kind == _SNAPSHOT:
                 self._writing = False

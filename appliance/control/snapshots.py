@@ -40,7 +40,7 @@ class Unwritten:
 
     def write(self, disk: Disk, folder: str) -> None:
         """Write the file, durably; on any thread. Raises StorageFailed."""
-        pieces = checkpoint.write(
+        pieces = checkpoint.write_checkpoint(
             self.image,
             self.snapshot,
             self.voters,

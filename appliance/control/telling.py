@@ -21,6 +21,6 @@ def tell(log: Log, change: Change, trash: TopicTrash) -> None:
 def report(log: Log, event: str, fields: Mapping[str, object]) -> None:
     """This was asked, or went wrong."""
     if event in USUAL:
-        log.note(NOTICE, event, **fields)
+        log.note_event(NOTICE, event, **fields)
     else:
         log.event_seldom(ERROR if event == "bug" else WARNING, event, **fields)

@@ -120,7 +120,9 @@ class TopicTrash:
             return None
         self._begun = self._wanted
         entries, names = tuple(self._entries.values()), dict(self.view.names)
-        return self._begun, partial(trash_file.write, self._disk, self._dirs[0], entries, names)
+        return self._begun, partial(
+            trash_file.write_trash, self._disk, self._dirs[0], entries, names
+        )
 
     @property
     def unwritten(self) -> bool:

@@ -96,7 +96,7 @@ class VoterDuties:
         electorate, leadership = quorum.electing.latest, quorum.leadership
         if not quorum.replica.leads:
             self._told.clear()
-        mine = electorate.find(me.node_id)
+        mine = electorate.find_voter(me.node_id)
         if self._joins and quorum.electing.oldest.keys.get(me.node_id) == me.directory:
             self._joins = False  # who takes its vote later means it
         if electorate.kraft_version > STATIC and mine == me:
@@ -104,7 +104,7 @@ class VoterDuties:
         if leadership.leads:
             if electorate.kraft_version > STATIC and quorum.replica.votes and quorum.may_change:
                 try:
-                    quorum.elect(electorate.put(me), wall_ms)
+                    quorum.elect(electorate.with_voter(me), wall_ms)
                 except DiskFull:
                     return
             return
@@ -130,7 +130,7 @@ class VoterDuties:
             if key == _UPDATE and not isinstance(answer, PeerError) and not answer.error_code:
                 self._told_in = leader
 
-        ways.talk.ask(key, 1 if key == _ADD else 0, values, heard, self._pause_ms, 0)
+        ways.talk.ask_peer(key, 1 if key == _ADD else 0, values, heard, self._pause_ms, 0)
 
     def _add(self) -> Values:
         return self._named(self._me) | {

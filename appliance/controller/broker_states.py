@@ -87,7 +87,7 @@ def heartbeat(
     `check_broker_epoch`."""
     image = situation.image
     broker = check_broker_epoch(image, asked.broker_id, asked.epoch)
-    heartbeats.heard(asked.broker_id, asked.epoch, asked.offset, now_ms)
+    heartbeats.record_heartbeat(asked.broker_id, asked.epoch, asked.offset, now_ms)
     caught_up = asked.offset >= heartbeats.registered_at(asked.broker_id, asked.epoch)
     next_one = _next(image, heartbeats, broker, asked, caught_up)
     records: list[Record] = []
@@ -181,7 +181,7 @@ def unregister(situation: Situation, heartbeats: Heartbeats, broker_id: int) -> 
     gone = partitions_of(situation.image, broker_id, eligible=True)
     records = elect(electorate, gone, without=broker_id)
     records.append(kraft.UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=broker.epoch))
-    heartbeats.forget(broker_id)
+    heartbeats.forget_broker(broker_id)
     return records
 
 

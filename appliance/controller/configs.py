@@ -288,7 +288,7 @@ def _check_listeners(
     try:
         if not mine:
             names = ("controller.listener.names", "listener.security.protocol.map")
-            config = BrokerConfig.of({one: shown(config.get(one)) or "" for one in names})
+            config = BrokerConfig.of({one: shown(config.get_value(one)) or "" for one in names})
         kept_listeners.check(config, before, new)
     except ConfigError as cause:
         raise PeerError(errors.INVALID_REQUEST, str(cause)) from cause

@@ -48,9 +48,9 @@ class Heartbeats:
         self.deadline = NEVER
         for broker in image.brokers.values():
             if not broker.fenced:
-                self.heard(broker.broker_id, broker.epoch, -1, now_ms)
+                self.record_heartbeat(broker.broker_id, broker.epoch, -1, now_ms)
 
-    def heard(self, broker_id: int, epoch: int, offset: int, now_ms: int) -> None:
+    def record_heartbeat(self, broker_id: int, epoch: int, offset: int, now_ms: int) -> None:
         """The broker of this epoch has read the metadata up to `offset`, inclusive."""
         session = self._session(broker_id, epoch)
         session.until = now_ms + self._session_ms
@@ -99,7 +99,7 @@ class Heartbeats:
         if session is not None and session.offset < 0:
             self.lost(broker_id, now_ms, within_ms)
 
-    def forget(self, broker_id: int) -> None:
+    def forget_broker(self, broker_id: int) -> None:
         """The broker is not registered any more."""
         self._sessions.pop(broker_id, None)
         self._look()

@@ -99,7 +99,7 @@ class NodeRows:
         self.refused = why
         return PeerError(errors.INVALID_PARTITIONS, why)
 
-    def take(self, placed: Iterable[Sequence[int]]) -> None:
+    def count_replicas(self, placed: Iterable[Sequence[int]]) -> None:
         """These new replicas of partitions are decided."""
         for replicas in placed:
             self._taken.update(replicas)

@@ -98,7 +98,7 @@ def _grow(situation: Situation, item: MorePartitions, added_before: int) -> list
     check_active(placed, present, active, manual=item.assignments is not None)
     situation.check_disk()
     situation.permit(count)
-    situation.rows.take(placed)
+    situation.rows.count_replicas(placed)
     return [
         new_partition(situation, topic.topic_id, index, replicas, active)
         for index, replicas in enumerate(placed, present)

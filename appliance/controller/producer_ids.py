@@ -57,11 +57,11 @@ class ProducerIdBlocks:
         """Returns the ids left of a block that another controller allocated."""
         return self._end - self._next if self._given else 0
 
-    def give(self, first: int, count: int) -> None:
+    def add_block(self, first: int, count: int) -> None:
         """Another node, which leads, has committed that this block is taken for us."""
         self._next, self._end, self._given = first, first + count, True
 
-    def take(self, situation: Situation) -> tuple[list[Record], int]:
+    def take_id(self, situation: Situation) -> tuple[list[Record], int]:
         """A producer id nobody had, and the record it depends on when a block had to be taken."""
         records: list[Record] = []
         taken = situation.image.next_producer_id  # of blocks whose record was replayed

@@ -129,7 +129,7 @@ def _reassign(
     new = set(replicas) - set(partition.replicas)
     rows = electorate.situation.rows
     rows.check([tuple(new)])
-    rows.take([tuple(new)])
+    rows.count_replicas([tuple(new)])
     change = PartitionChange(electorate, topic, partition)
     change.removing = tuple(sorted(set(partition.replicas) - set(replicas)))
     change.replicas = replicas + change.removing

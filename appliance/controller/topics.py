@@ -152,7 +152,7 @@ def _create(
         records.append(new_partition(situation, topic_id, index, replicas, active))
     situation.check_disk()
     situation.permit(len(assignment))
-    situation.rows.take(assignment)
+    situation.rows.count_replicas(assignment)
     created = CreatedTopic(topic_id, len(assignment), len(assignment[0]), configs)
     return records, created
 

@@ -67,7 +67,7 @@ def undelete(
     }
     nothing = frozenset[int]()
     found = _again(situation, buried, {node: holders.get(node, nothing) for node in kept})
-    situation.rows.take(placed)
+    situation.rows.count_replicas(placed)
     return found
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Final, Self
 
-from appliance.observer.shown import asks_for_certificate, send, wrapped
+from appliance.observer.shown import asks_for_certificate, send_all, wrapped
 from appliance.wire.build import build
 from appliance.wire.messages import decode_response, encode_request, is_flexible, request_type
 
@@ -65,7 +65,7 @@ class Dialogue:
         request = head + tags + encode_request(build(request_type(key, version), values))
         try:
             self._sock.settimeout(self._left_s())
-            send(self._sock, struct.pack(">i", len(request)) + request)
+            send_all(self._sock, struct.pack(">i", len(request)) + request)
             (size,) = struct.unpack(">i", self._take(4))
             if not 4 + len(tags) <= size <= _MOST:
                 raise NoAnswer(f"{self._where} sent an answer of {size} bytes")

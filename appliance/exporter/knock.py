@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Final
 
 from appliance.exporter.post import Address
-from appliance.observer.shown import ANYWHERE, asks_for_certificate, send, wrapped
+from appliance.observer.shown import ANYWHERE, asks_for_certificate, send_all, wrapped
 
 PATIENCE_S: Final = 1.0
 _CLIENT: Final = b"penstock-readyz"
@@ -53,7 +53,7 @@ def _ask(where: Address, patience_s: float) -> None:
 
 
 def _exchange(sock: socket.socket) -> None:
-    send(sock, struct.pack(">i", len(_REQUEST)) + _REQUEST)
+    send_all(sock, struct.pack(">i", len(_REQUEST)) + _REQUEST)
     told = b""
     while len(told) < 10:
         part = sock.recv(1024)

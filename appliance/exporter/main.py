@@ -160,7 +160,7 @@ class Pages:
 
     def _live(self) -> HttpAnswer:
         now_ns = self._clock()
-        self._exporter.watch.look(now_ns)
+        self._exporter.watch.check_progress(now_ns)
         dead = list(self._exporter.verdict(now_ns).dead)
         if (state := process_state(self._post.supervisor)) in _STOPPED:
             dead.append(f"the supervisor is stopped (state {state})")
@@ -170,7 +170,7 @@ class Pages:
         if probes and self._probing.under_way:
             return None
         now_ns = self._clock()
-        self._exporter.watch.look(now_ns)
+        self._exporter.watch.check_progress(now_ns)
         missing, warnings, _ = self._exporter.verdict(now_ns)
         if not missing and self._exporter.watch.unsure(now_ns):
             return None

@@ -26,7 +26,7 @@ class PushedMetrics:
 
     def write_page(self, page: Page, now_ms: int) -> None:
         """now_ms: monotonic."""
-        clients = self._clients.look(now_ms)
+        clients = self._clients.read_pushes(now_ms)
         by_software = Counter((one.pushed.who.software, one.pushed.who.version) for one in clients)
         for told, count in sorted(by_software.items()):
             page.add("penstock_client_instances", count, *told)

@@ -40,7 +40,7 @@ from appliance.metadata.follower import Follower, MetadataUnreadable, skip_silen
 from appliance.metadata.identity import Identity
 from appliance.metadata.image import TOPIC, MetadataImage
 from appliance.observer.health import HealthWatch, Verdict, not_sent_to
-from appliance.observer.snapshot import take
+from appliance.observer.snapshot import take_snapshot
 from appliance.quotas.window import Windows
 from appliance.ring import partition_table as columns
 from appliance.ring.process_table import IOPROC, NETPROC, READY, Peer
@@ -104,7 +104,7 @@ class Exporter:
 
     def sample_all(self, now_ns: int) -> None:
         """Once a second. now_ns: monotonic."""
-        self.watch.look(now_ns)
+        self.watch.check_progress(now_ns)
         self._usage.read_usage(self._pids(), now_ns)
         if self._tables.processes.cluster_ready:
             self._certificates.begin_reading(now_ns)
@@ -113,7 +113,7 @@ class Exporter:
             self._version += 1  # other topics may be the heaviest
         if now_ns >= self._step_ns:
             self._step_ns = now_ns + STEP_NS
-            self._requests.remember(take(self._tables, now_ns, _no_cpu))
+            self._requests.remember(take_snapshot(self._tables, now_ns, _no_cpu))
             self._agreement.remember(now_ns)
             self._see_idle(now_ns)
 
@@ -152,7 +152,7 @@ class Exporter:
         self._tell_appliance(page, image, now_ns)
         self._partitions.write_page(page, image, self._version)
         page.add("penstock_partitions_stalled", self.watch.stalled(now_ns))
-        self._requests.write_page(page, take(self._tables, now_ns, _no_cpu))
+        self._requests.write_page(page, take_snapshot(self._tables, now_ns, _no_cpu))
         self._clients.write_page(page, now_ns // 1_000_000)
         tell_security(page, self._tables.security)
         tell_bounds(page, self._tables.bounds)
@@ -195,7 +195,7 @@ class Exporter:
         if any(isinstance(one, ConfigChanged) for one in changes):
             config = broker_config(self._follower.image, self._config)
             for guard in self._guards.values():
-                guard.keep(config.int("penstock.disk.free.min.bytes"))
+                guard.keep_free(config.int("penstock.disk.free.min.bytes"))
 
     def _listeners(self) -> list[Address]:
         """Returns this node's listeners: those opened at its start, and those opened since as
@@ -238,7 +238,7 @@ class Exporter:
                 space = self._disk.space(folder)
             except StorageFailed:
                 continue  # a folder that is away says nothing
-            guard.look(now_ns, space.total, space.free)
+            guard.read_space(now_ns, space.total, space.free)
             page.add("penstock_disk_size_bytes", space.total, folder)
             page.add("penstock_disk_free_bytes", space.free, folder)
             page.add("penstock_disk_full", int(guard.low), folder)

@@ -227,7 +227,7 @@ class Coordinate:
         request = messages.decode_request(key, version, body)
         call = Call(key, version, 0, x.rights)
         values = self._kind.unserved(call, request, partition, state.count)
-        for code in error_codes.told(key, version, values):
+        for code in error_codes.collect_codes(key, version, values):
             host.failed(x, code)
         return encode(key, version, values)
 

@@ -35,7 +35,7 @@ def explain_kept(context: AdminContext, name: str) -> list[Explained]:
         raise PeerError(code, TEXTS[code])
     situation = context.situation
     said = [
-        (format_uuid(one.buried.topic_id), trash.say(one))
+        (format_uuid(one.buried.topic_id), trash.encode_kept(one))
         for one in context.kept(name).get(situation.node_id, ())
     ]
     if name in situation.image.topics_by_name or not context.settled(name):

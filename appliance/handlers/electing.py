@@ -83,11 +83,11 @@ class Electing:
                 errors.REQUEST_TIMED_OUT,
                 f"Aborted add voter operation for {name} since it is lagging behind",
             )
-        return self.electorate.put(voter)
+        return self.electorate.with_voter(voter)
 
     def check_new(self, node_id: int) -> None:
         """Raises PeerError when a voter has this number."""
-        if self.electorate.find(node_id) is not None:
+        if self.electorate.find_voter(node_id) is not None:
             raise PeerError(
                 errors.DUPLICATE_VOTER,
                 f"The voter id for {node_id} is already part of the set of voters"
@@ -97,7 +97,7 @@ class Electing:
     def removed(self, node_id: int, directory: bytes) -> Electorate:
         """Without this one. Raises PeerError: it is none, or the only one."""
         voters = self.electorate
-        found = voters.find(node_id)
+        found = voters.find_voter(node_id)
         if found is None or found.directory != directory or len(voters.voters) == 1:
             raise PeerError(
                 errors.VOTER_NOT_FOUND,

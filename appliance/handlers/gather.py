@@ -87,7 +87,7 @@ def reply_in_turns(host: Host, x: Exchange, values: Values, count: int) -> None:
 
 def _encode(x: Exchange, values: Values, made: list[Piece], codes: "Counter[int]") -> Steps:
     key, version = x.handler.key, x.version
-    codes.update(error_codes.told(key, version, values))
+    codes.update(error_codes.collect_codes(key, version, values))
     yield
     made.append((yield from encode_in_slices(key, version, values)))
 
@@ -95,7 +95,7 @@ def _encode(x: Exchange, values: Values, made: list[Piece], codes: "Counter[int]
 def reply(host: Host, x: Exchange, values: Values) -> None:
     """Finish with a response built from plain values; its errors are counted."""
     key, version = x.handler.key, x.version
-    for code in error_codes.told(key, version, values):
+    for code in error_codes.collect_codes(key, version, values):
         host.failed(x, code)
     host.finish(x, [encode(key, version, values)])
 

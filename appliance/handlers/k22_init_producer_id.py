@@ -58,7 +58,7 @@ def decide(request: Request, version: int, context: AdminContext) -> Answer:
     if version >= 3 and (request.producer_id == -1) != (request.producer_epoch == -1):
         return _refused(errors.INVALID_REQUEST)
     try:
-        records, producer_id = context.producer_ids.take(context.situation)
+        records, producer_id = context.producer_ids.take_id(context.situation)
     except PeerError as error:
         return _refused(error.code)
     values = {

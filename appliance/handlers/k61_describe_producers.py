@@ -61,7 +61,7 @@ def reply(host: Host, x: Exchange, values: Values, count: int) -> None:
 
 
 def _answer(host: Host, x: Exchange, values: Values, out: list[bytes]) -> Steps:
-    for code in error_codes.told(x.handler.key, x.version, values):
+    for code in error_codes.collect_codes(x.handler.key, x.version, values):
         host.failed(x, code)
     yield
     topics = [

@@ -48,13 +48,13 @@ def _updated(request: Message, context: AdminContext, electing: Electing) -> lis
     before = electing.electorate
     if not voter.lowest <= before.kraft_version <= voter.highest:
         raise PeerError(errors.INVALID_REQUEST, "")
-    known = before.find(voter.node_id)
+    known = before.find_voter(voter.node_id)
     if known is None or (electing.dynamic and known.directory != voter.directory):
         raise PeerError(errors.VOTER_NOT_FOUND, "")
     if not electing.dynamic:
         electing.note(voter)
         return []
-    after: Electorate = before.put(voter)
+    after: Electorate = before.with_voter(voter)
     return [after] if after != before else []
 
 

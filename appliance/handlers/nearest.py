@@ -22,9 +22,9 @@ Nodes = tuple[int, int, int, int]
 
 def rack_of(config: BrokerConfig) -> bytes | None:
     """Where this node stands, empty: not said; None: consumers read from leaders alone."""
-    if config.get("replica.selector.class") != BY_RACK:
+    if config.get_value("replica.selector.class") != BY_RACK:
         return None
-    return str(config.get("broker.rack") or "").encode()
+    return str(config.get_value("broker.rack") or "").encode()
 
 
 def in_rack(host: Host, x: Exchange, route: Route, rack: bytes) -> Nodes | None:

@@ -38,9 +38,9 @@ class ClientWatch:
         self._regions: list[_Region] = []
         self._who: dict[tuple[int, int], tuple[int, ClientIdentity]] = {}
         self.connections = self.throttled = self.left_out = 0
-        self.look(0)
+        self.read_clients(0)
 
-    def look(self, now_ms: int) -> dict[ClientIdentity, ClientSample]:
+    def read_clients(self, now_ms: int) -> dict[ClientIdentity, ClientSample]:
         """Those that did anything. now_ms: monotonic."""
         table = self._table
         looked = table.columns(columns.USE, columns.PAUSED_UNTIL, *_COUNTED)

@@ -73,7 +73,7 @@ class HistoryReader:
         path = f"{folder}/{layout.FILE}"
         if not disk.exists(path):
             raise UnknownHistory("there is none yet")
-        self._file: File = disk.open(path)
+        self._file: File = disk.open_file(path)
         try:
             layout.check_head(self._file.pread(layout.HEAD_BYTES, 0))
         except (UnknownHistory, StorageFailed):

@@ -91,7 +91,7 @@ class Recorder:
             for kind, table in TABLES.items()
         }
 
-    def write(self, step: HistorySample) -> None:
+    def write_sample(self, step: HistorySample) -> None:
         """One sample of everything; the whole comes last, so that who finds it finds the rest."""
         left_out = step.left_out or {}
         for kind, wanted in _entries(step):
@@ -167,7 +167,7 @@ def _opened(disk: Disk, path: str) -> File | None:
     """None when there is none that can be gone on with."""
     if not disk.exists(path):
         return None
-    file = disk.open(path, write=True)
+    file = disk.open_file(path, write=True)
     try:
         layout.check_head(file.pread(layout.HEAD_BYTES, 0))
         if file.size() == layout.BYTES:

@@ -92,9 +92,9 @@ class Flows:
         self._served = [b"" for _ in table.served]
         self._before: dict[int, Flow] = {}  # rows that ever had any
         self.moved = False
-        self.look()
+        self.read_flows()
 
-    def look(self) -> dict[TopicId, Flow]:
+    def read_flows(self) -> dict[TopicId, Flow]:
         """Those with any traffic. A row's version moves with each write of its home, so the others
         are not read."""
         table = self._table
@@ -169,9 +169,9 @@ class AnswerTotals:
         self._latencies: dict[int, list[int]] = {}
         self._errors: dict[int, int] = {}
         self.received = self.sent = 0
-        self.look()
+        self.read_totals()
 
-    def look(self) -> list[ApiSample]:
+    def read_totals(self) -> list[ApiSample]:
         """Those that were asked since the last call; `received` and `sent` are about the same."""
         regions = self._counters.answers
         self.received = self.sent = 0
@@ -237,10 +237,10 @@ class Sampler:
         for since in (self._second, self._minute):
             self._processes(since, 1000)
 
-    def look(self, at_ms: int, now_ms: int, *, last: bool = False) -> list[HistorySample]:
+    def take_samples(self, at_ms: int, now_ms: int, *, last: bool = False) -> list[HistorySample]:
         """Returns the activity since the last call: a Step, and one more when a minute is over, or
         when this is the last look. at_ms: wall clock. now_ms: monotonic."""
-        flows = self._flows.look()
+        flows = self._flows.read_flows()
         for topic_id, flow in flows.items():
             name = self._outside.name_of(topic_id)
             for since in (self._second, self._minute):
@@ -248,7 +248,7 @@ class Sampler:
                 since.flows[topic_id] = flow if known is None else known.plus(flow)
                 if name:
                     since.names[topic_id] = name
-        clients = self._clients.look(now_ms)
+        clients = self._clients.read_clients(now_ms)
         left_out = {CLIENTS: self._clients.left_out}
         found = [self._step(self._second, at_ms, now_ms, clients, {}, left_out)]
         if last or at_ms // _MINUTE_MS != self._in_minute:
@@ -267,7 +267,7 @@ class Sampler:
         left_out: dict[str, int],
     ) -> HistorySample:
         span_ms = max(now_ms - since.began_ms, 1)
-        apis = since.answers.look()
+        apis = since.answers.read_totals()
         size_bytes, disks = self._disks(since.step == MINUTE)
         whole = Flow()
         topics: defaultdict[str, TopicSample] = defaultdict(TopicSample)

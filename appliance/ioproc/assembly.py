@@ -136,7 +136,7 @@ class Assembly:
         self._ids = ProducerIdPool(self._ask_ids)
         self._time = RetentionClock(doubts=not clock.is_turned)
         self._level = LevelTime()
-        self._level.look(clock.monotonic_ns(), clock.wall_ms())
+        self._level.read_clocks(clock.monotonic_ns(), clock.wall_ms())
         self._writers = {index: links.writer(NETPROC, index) for index in range(seat.netprocs)}
         self._own = Loopback()
         self._siblings = {

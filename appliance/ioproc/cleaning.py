@@ -133,7 +133,7 @@ class Cleaning:
                 self._core.tell()
 
     def _go_round(self, now_ns: int, now_ms: int) -> None:
-        for done in self._threads.take():
+        for done in self._threads.take_ended():
             self._ended(done, now_ns, now_ms)
         if self._job is not None or self._threads.outstanding():
             return
@@ -411,7 +411,7 @@ class Cleaning:
         self._link.kill()
         while self._threads.outstanding():
             self._threads.wait()
-            self._threads.take()
+            self._threads.take_ended()
         self._link.end()
         if self._job is not None:
             self._job.log.cleaning = False

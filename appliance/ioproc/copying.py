@@ -21,9 +21,9 @@ def copy_piece(disk: Disk, source: str, target: str, position: int, length: int)
     StorageFailed."""
     if not position and disk.exists(target):
         disk.unlink(target)
-    read = disk.open(source)
+    read = disk.open_file(source)
     try:
-        write = disk.open(target, write=True) if position else disk.create(target)
+        write = disk.open_file(target, write=True) if position else disk.create(target)
         try:
             at, end = position, position + length
             while at < end:
@@ -39,7 +39,7 @@ def copy_piece(disk: Disk, source: str, target: str, position: int, length: int)
 
 def sync_file(disk: Disk, path: str) -> None:
     """The bytes of a file reach the disk. Raises StorageFailed."""
-    file = disk.open(path, write=True)
+    file = disk.open_file(path, write=True)
     try:
         file.sync()
     finally:

@@ -80,7 +80,7 @@ class CoordinatorFollowing:
         if roles.waiting:
             roles.go_on()
         else:
-            changes = self._retries.attempt(self._follower.go_on, self.committed[0])
+            changes = self._retries.attempt(self._follower.replay_slice, self.committed[0])
             if changes is None:
                 return False
             self._act_upon(changes)

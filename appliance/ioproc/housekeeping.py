@@ -76,7 +76,7 @@ class Housekeeping:
         """Settings of the broker were changed while it runs."""
         self._producer_expiration_ms = config.int("producer.id.expiration.ms")
         for space in self._core.served.spaces:
-            space.keep(config.int("penstock.disk.free.min.bytes"))
+            space.keep_free(config.int("penstock.disk.free.min.bytes"))
 
     def tick(self, now_ns: int, now_ms: int) -> bool:
         """Do what is due; False when there is more of it for the next turn."""
@@ -145,7 +145,7 @@ class Housekeeping:
         except StorageFailed as failure:
             self._events.event(WARNING, "disk-space-unknown", cause=failure)
             total, free, spare = 0, space.free, 0
-        if not space.look(now_ns, total, free, spare):
+        if not space.read_space(now_ns, total, free, spare):
             return
         if space.low:
             self._events.event(
@@ -302,7 +302,7 @@ class Housekeeping:
             self._chores.submit((name, number), merge)
 
     def _take(self) -> None:
-        for done in self._chores.take():
+        for done in self._chores.take_ended():
             self._writing.pop(done.tag, None)  # a tag of two is a checkpoint's
             if done.failure is not None:
                 if not isinstance(done.failure, StorageFailed):

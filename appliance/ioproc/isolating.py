@@ -58,7 +58,7 @@ class Isolating:
         served, was = self._core.served, self._isolation.isolated
         fetched, served.fetched = served.fetched, False
         now_ms, answered_ms = now_ns // 1_000_000, self._table.answered_ms
-        isolated = self._isolation.look(now_ms, answered_ms, fetched=fetched)
+        isolated = self._isolation.is_isolated(now_ms, answered_ms, fetched=fetched)
         if isolated == was:
             return
         # Before anybody is told that we do not lead.

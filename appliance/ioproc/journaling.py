@@ -147,7 +147,7 @@ class Journals:
         """Takes the results of groups whose writes have ended."""
         refused: list[Partition] = []
         durable: list[tuple[Partition, int]] = []
-        for done in self._threads.take():
+        for done in self._threads.take_ended():
             self.under_way -= 1
             folder, group = done.tag
             begun, ends = (len(durable), len(refused)), group.ends if group is not None else ()

@@ -268,7 +268,7 @@ class Leaving:
         self._take()
 
     def _take(self) -> None:
-        for done in self._threads.take():
+        for done in self._threads.take_ended():
             (leavers,) = done.tag
             if leavers[0].step == FORGOTTEN:
                 self._tell(done.failure)

@@ -187,7 +187,7 @@ class IoProcess:
         jumped_ms = now_ms - now_ns // 1_000_000 - self._apart_ms
         if not -_TICK_MS < jumped_ms < _TICK_MS:  # a call less for each turn
             self._apart_ms += jumped_ms
-            self._time.look(now_ns, now_ms)
+            self._time.read_clocks(now_ns, now_ms)
         self._level = following.committed[0] == following.applied or following.go_on()
         if self._held and self._level:
             self._level = self._give_held(now_ms)
@@ -205,7 +205,7 @@ class IoProcess:
                 self._held.append((asker, messages))
         return not self._held
 
-    def turn(self, now_ns: int) -> int:
+    def run_once(self, now_ns: int) -> int:
         """Everything else; answers how long the loop may wait in ms, or STOP."""
         drain: int = self._drain[0]
         if not self._open:
@@ -224,7 +224,7 @@ class IoProcess:
         if level_ms >= endings.due_ms or own.writer.head != own.reader.tail:
             self._siblings.turn(now_ms)
         if self._asked_nodes:
-            rest_ms = min(rest_ms, self._brokers.turn())
+            rest_ms = min(rest_ms, self._brokers.run_once())
         chores, served = self._chores, self._served
         if served.stirred or now_ns >= chores.due_ns or drain:
             served.stirred = not chores.go_on(now_ns, now_ms, draining=drain >= DRAIN_STAGE)
@@ -282,7 +282,7 @@ class IoProcess:
     def _hold_who_is_behind(self) -> None:
         self._holding = False
         for index, asker in self.core.askers.items():
-            self._links.hold(NETPROC, index, asker.behind)
+            self._links.hold_messages(NETPROC, index, asker.behind)
             self._holding = self._holding or asker.behind
 
     # The start ------------------------------------------------------------------------------------
@@ -347,7 +347,7 @@ class IoProcess:
         while syncs.outstanding():
             syncs.wait()
             self._links.beat()
-            for done in syncs.take():
+            for done in syncs.take_ended():
                 partition = done.tag[0]
                 if isinstance(done.failure, StorageFailed):
                     self._parts.report(partition, done.failure)

@@ -170,7 +170,7 @@ class Moves:
             return
         while self._threads.outstanding():
             self._threads.wait()
-            self._finished += self._threads.take()
+            self._finished += self._threads.take_ended()
         partition.future = (0, 0, 0)
         self._core.publish(partition)
         self._remove(move.folder, now_ms)
@@ -195,7 +195,7 @@ class Moves:
 
     def tick(self, now_ns: int, now_ms: int) -> bool:
         """Go on with the oldest move; False when the next turn should come soon."""
-        finished, self._finished = self._finished + self._threads.take(), []
+        finished, self._finished = self._finished + self._threads.take_ended(), []
         for done in finished:
             move: Move = done.tag[0]
             if done.failure is not None and self._moves.get(move.partition) is move:

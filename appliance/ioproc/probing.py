@@ -80,7 +80,7 @@ class FolderProbe:
 
     def tick(self, now_ms: int) -> None:
         """Take what was found, ask what is doubted."""
-        for done in self._threads.take():
+        for done in self._threads.take_ended():
             self._asked -= 1
             (number,) = done.tag
             failure = done.failure

@@ -126,7 +126,7 @@ class Returning:
 
     def _take(self, topics: Mapping[bytes, object]) -> dict[int, Key]:
         can_be_opened = {}
-        for done in self._threads.take():
+        for done in self._threads.take_ended():
             if done.failure is not None:  # what has its name is opened, the rest is found there
                 self._core.barrier.report_bug("partitions that come back", done.failure)
             returned, self._under_way = self._under_way, {}

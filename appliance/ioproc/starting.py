@@ -44,7 +44,7 @@ class Starting:
             self.begun = True
             self._began_ns = self._said_ns = now_ns  # control may have had to wait for others
             self._thread.submit((), self._open_everything)
-        done = self._thread.take()
+        done = self._thread.take_ended()
         if not done:
             self._say_progress(now_ns)
             return False

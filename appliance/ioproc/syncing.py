@@ -151,7 +151,7 @@ class Syncing:
 
     def ended(self) -> list[Synced]:
         """Takes the results of the threads."""
-        done = self._threads.take()
+        done = self._threads.take_ended()
         self._syncs -= len(done)
         ended = []
         for one in done:

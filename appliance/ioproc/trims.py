@@ -60,7 +60,7 @@ class Trims:
 
     def go_on(self) -> None:
         """Tell whose checkpoint was written, begin the next one."""
-        for done in self._threads.take():
+        for done in self._threads.take_ended():
             told, self._under_way = self._under_way, {}
             failure = self._failure_of(done.failure)
             for partition, all_of_it in told.items():

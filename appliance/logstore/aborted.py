@@ -54,7 +54,7 @@ def rewrite(disk: Disk, path: str, below: int, more: Iterable[Aborted] = ()) -> 
     new = encode(more)
     if old[kept:] == new:
         return False
-    file = disk.open(path, write=True) if there else disk.create(path)
+    file = disk.open_file(path, write=True) if there else disk.create(path)
     try:
         file.truncate(kept)
         if new:

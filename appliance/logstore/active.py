@@ -295,7 +295,7 @@ class ActiveSegment(Segment):
         first: no reader is told of a marker whose entry found no room."""
         path = self.stem + TXN_INDEX
         there = self._disk.exists(path)
-        file = self._disk.open(path, write=True) if there else self._disk.create(path)
+        file = self._disk.open_file(path, write=True) if there else self._disk.create(path)
         try:
             if self._aborted_size < 0:
                 self._aborted_size = file.size()

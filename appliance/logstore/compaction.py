@@ -252,7 +252,7 @@ class Compactor:
 
     def _batches(self, base: int, size: int) -> Iterator[tuple[HeaderFields, memoryview]]:
         """Header and bytes of every batch of a segment, checked. The bytes hold until the next."""
-        file = self._disk.open(stem(self._work.folder, base) + LOG)
+        file = self._disk.open_file(stem(self._work.folder, base) + LOG)
         try:
             position, need, next_offset = 0, self._work.chunk, base
             while position < size:

@@ -47,7 +47,7 @@ class FlushJob:
         for file in self.files:
             file.sync()
         for path in self.paths:
-            opened = self._disk.open(path)
+            opened = self._disk.open_file(path)
             try:
                 opened.sync()
             finally:

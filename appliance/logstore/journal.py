@@ -201,7 +201,7 @@ def read(disk: Disk, path: str) -> list[Tail]:
     """Reads the groups of a journal, oldest first; skips what is torn or not ours. Raises
     StorageFailed.
     """
-    file = disk.open(path)
+    file = disk.open_file(path)
     try:
         data = memoryview(file.pread_medium(file.size(), 0))
     finally:

@@ -120,7 +120,7 @@ def _replace(disk: Disk, folder: str, base: int, runs: list[tuple[int, int]]) ->
     """The runs, each as a segment, in the place of one. The later ones come first: an end that two
     segments have is found and taken away, a missing one would not be."""
     path = files.stem(folder, base) + files.LOG
-    old = disk.open(path)
+    old = disk.open_file(path)
     new: list[int] = []
     try:
         for number, (begin, end) in enumerate(runs):
@@ -184,7 +184,7 @@ def _aborted(disk: Disk, folder: str, bases: Iterable[int]) -> list[Aborted]:
 
 def _trusting(disk: Disk, folder: str, base: int) -> Scan:
     """Over the headers of a segment that was read through."""
-    file = disk.open(files.stem(folder, base) + files.LOG)
+    file = disk.open_file(files.stem(folder, base) + files.LOG)
     return Scan(file, 0, file.size(), base, trust_position=file.size(), gaps=True)
 
 
@@ -201,7 +201,7 @@ def _sync(disk: Disk, folder: str) -> int:
     """Everything on the disk; the log end."""
     bases = [base for base, _ in segments_of(disk, folder)]
     for name in disk.listdir(folder):
-        file = disk.open(f"{folder}/{name}", write=True)
+        file = disk.open_file(f"{folder}/{name}", write=True)
         try:
             file.sync()
         finally:

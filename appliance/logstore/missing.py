@@ -44,7 +44,7 @@ def offsets(log: PartitionLog) -> list[Hole]:
 def _end_of(disk: Disk, segment: Segment) -> int:
     """The offset behind a full segment's last record; _UNKNOWN, behind all of them, when a few
     reads do not find it."""
-    file = disk.open(segment.path)
+    file = disk.open_file(segment.path)
     try:
         scan = Scan(
             file,
@@ -69,7 +69,7 @@ def _last_indexed(disk: Disk, segment: Segment, file: File) -> int:
     count = disk.size(path) // OFFSET_ENTRY if disk.exists(path) else 0
     if not count:
         return 0
-    index = disk.open(path)
+    index = disk.open_file(path)
     try:
         entry = index.pread(OFFSET_ENTRY, (count - 1) * OFFSET_ENTRY)
     finally:

@@ -330,7 +330,7 @@ class Recovery:
         if more and HEADER.unpack_from(more)[2] >= epoch:  # or it was cut off since
             segment = self.segments[number]
             segment.rest_file()
-            file = self.disk.open(segment.path, write=True)
+            file = self.disk.open_file(segment.path, write=True)
             try:
                 file.truncate(scan.position)
                 file.pwritev([more], scan.position)
@@ -431,7 +431,7 @@ class Recovery:
         if self.clean and aborted.rewrite(disk, transactions, end):
             self.unsynced.derived_changed(transactions)  # what was held at the end was never there
         active.rest_file()
-        active.file = disk.open(active.path, write=True)
+        active.file = disk.open_file(active.path, write=True)
         for segment, position, offset in self.doubtful:
             renew(disk, segment, position, offset, gaps=self.config.compact)
         metadata = self._metadata()

@@ -43,7 +43,7 @@ def renew(disk: Disk, segment: Segment, position: int, offset: int, *, gaps: boo
 def restore(disk: Disk, path: str, position: int = 0) -> None:
     """Write what the page cache has of a file from `position` on and the medium does not. Raises
     StorageFailed."""
-    file = disk.open(path, write=True)
+    file = disk.open_file(path, write=True)
     try:
         written = _write_missing(file, position // FOLIO * FOLIO)
         if written:
@@ -64,7 +64,7 @@ def _write_missing(file: File, at: int) -> list[tuple[int, int, int]]:
         if not data:
             raise changed(file.path, f"it ends at {at}, not at {end}")
         if file.pread_medium(len(data), at) != data:
-            file.forget(len(data), at)
+            file.drop_cached(len(data), at)
             file.pwritev([data], at)
             written.append((at, len(data), crc32c(data)))
         at += len(data)

@@ -122,7 +122,7 @@ class _Segment:
     def read(self, epochs: "_Epochs") -> Iterator[Found]:
         """Raises StorageFailed."""
         derived = Derived(self._disk, self._stem, self._base, gaps=self._known.gaps)
-        position, file = 0, self._disk.open(self._path)
+        position, file = 0, self._disk.open_file(self._path)
         try:
             while position < self._size and self.next_offset < self._known.end:
                 before = position

@@ -65,7 +65,7 @@ class Segment:
     def reader(self, disk: Disk) -> File:
         """The .log file, opened for reading if it was not open."""
         if self.file is None:
-            self.file = disk.open(self.path)
+            self.file = disk.open_file(self.path)
         return self.file
 
     def read_indexes(self, disk: Disk) -> tuple[OffsetIndex, TimeIndex]:
@@ -114,7 +114,7 @@ class Segment:
             (TIME_INDEX, self.times, TIME_ENTRY),
         ):
             path = self.stem + suffix
-            file = disk.open(path, write=True) if disk.exists(path) else disk.create(path)
+            file = disk.open_file(path, write=True) if disk.exists(path) else disk.create(path)
             try:
                 file.truncate(part.written * width)
                 data = part.pending()

@@ -231,7 +231,7 @@ def cut(disk: Disk, segment: Segment, position: int) -> None:
     """Cut the file of the last segment, durably, and leave it open for writing. Raises
     StorageFailed."""
     segment.rest_file()
-    segment.file = file = disk.open(segment.path, write=True)
+    segment.file = file = disk.open_file(segment.path, write=True)
     if position < segment.size:
         file.truncate(position)
         file.sync()  # or the torn bytes come back under what is appended elsewhere

@@ -48,7 +48,7 @@ def _transactions_of(log: str) -> str:
 def _finish(disk: Disk, folder: str, base: int, bases: list[int]) -> None:
     path = stem(folder, base) + LOG
     transactions = _transactions_of(path)
-    file = disk.open(path + SWAP)
+    file = disk.open_file(path + SWAP)
     try:
         scan = Scan(file, 0, file.size(), base, gaps=True)
         for _ in scan.chunks():

@@ -84,7 +84,7 @@ class Checkpoint:
     quorum: VoterSet = field(default_factory=VoterSet)
 
 
-def write(
+def write_checkpoint(
     image: MetadataImage,
     snapshot: SnapshotId,
     quorum: VoterSet,

@@ -282,7 +282,7 @@ def _broker_setting(
         if default is not None:
             places.append((last, default, DEFAULT))
         if value is None and parts is None:
-            value = shown(config.get(name))
+            value = shown(config.get_value(name))
     # Of one listener they may be changed all the same; Apache Kafka calls them read-only.
     read_only = True if parts is not None else None
     return _explained(name, setting, tuple(places), read_only=read_only, value=value)

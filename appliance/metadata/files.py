@@ -49,7 +49,7 @@ def newest_snapshot(disk: Disk, folder: str) -> tuple[SnapshotId, Checkpoint] | 
 def read_at(disk: Disk, path: str, position: int, length: int) -> bytes:
     """Up to `length` bytes of a segment; raises LogGone when the file is no more."""
     try:
-        file = disk.open(path)
+        file = disk.open_file(path)
     except StorageFailed as cause:
         if cause.errno != ENOENT:
             raise

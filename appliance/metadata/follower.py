@@ -153,7 +153,7 @@ class Follower:
         """True if `go_on` would not, or may not, replay all committed records at once."""
         return self._ahead is not None or committed - max(self.applied, 0) > A_SLICE
 
-    def go_on(self, committed: int) -> list[Change] | None:
+    def replay_slice(self, committed: int) -> list[Change] | None:
         """Replay a slice; what changed, in order. None: there is more of it, and until then image
         and `applied` are what they were. Raises MetadataUnreadable.
 
@@ -180,7 +180,7 @@ class Follower:
             self._go_back()
             raise
         if not over:
-            self._rows.take(A_SLICE)
+            self._rows.take_rows(A_SLICE)
             return None
         self._ahead = None
         return self._with_owed(self._level_with(ahead.image, ahead.changes))

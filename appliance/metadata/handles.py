@@ -22,7 +22,7 @@ class Handles:
         self.partitions: dict[int, tuple[bytes, int]] = {}
         self.refresh(())
 
-    def take(self, most: int) -> None:
+    def take_rows(self, most: int) -> None:
         """Take in some of the new rows: partitions that nobody knows of yet may have one."""
         given = self._table.given
         few = given - self._seen <= self._table.rows

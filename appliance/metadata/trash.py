@@ -103,12 +103,12 @@ def _told(one: Buried) -> dict[str, Any]:
     return {**told, "let_go": True} if one.let_go else told
 
 
-def say(kept: Kept) -> str:
+def encode_kept(kept: Kept) -> str:
     """Encodes the kept partitions of a topic for another node."""
     return json.dumps({**_told(kept.buried), "held": sorted(kept.held)})
 
 
-def heard(text: str) -> Kept:
+def decode_kept(text: str) -> Kept:
     """Decodes the text of `say`. Raises ValueError."""
     try:
         found = json.loads(text)
@@ -192,6 +192,8 @@ def version_of(disk: Disk, data_dir: str) -> tuple[int, int]:
     return disk.size(path), disk.modified_ms(path)
 
 
-def write(disk: Disk, data_dir: str, entries: Iterable[str], names: Mapping[str, int]) -> None:
+def write_trash(
+    disk: Disk, data_dir: str, entries: Iterable[str], names: Mapping[str, int]
+) -> None:
     """Replace the file durably; on any thread. Raises StorageFailed."""
     write_file(disk, f"{data_dir}/{TRASH_FILE}", encode(entries, names))

@@ -80,7 +80,7 @@ class MetadataFollowing:
 
     def turn(self) -> bool:
         """Replay a slice of what is committed; whether that was all. Once in a turn."""
-        return self._replay(self._follower.go_on) and self.follow()
+        return self._replay(self._follower.replay_slice) and self.follow()
 
     def _replay(self, read: Callable[[int], list[Change] | None]) -> bool:
         """Act upon what is committed; False where there is more of it, or it cannot be read just

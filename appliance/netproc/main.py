@@ -36,7 +36,7 @@ class _Waiting:
     def handle(self, peer: Peer, messages: list[Message]) -> None:
         """Completions of a predecessor's requests: nobody waits for them."""
 
-    def turn(self, now_ns: int) -> int:
+    def run_once(self, now_ns: int) -> int:
         table = self._seat.processes
         if table.drain or can_serve(table):
             return STOP
@@ -47,7 +47,7 @@ def _let_go(seat: Seat, links: Links) -> None:
     """Confirm the death of peers: no request is under way yet, so nothing is to be forgotten."""
     links.beat()
     links.changed_peers()
-    seat.rereading.look()
+    seat.rereading.apply_settings()
     links.confirm()
 
 

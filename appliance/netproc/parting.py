@@ -91,7 +91,7 @@ class HandoverSource(HandoverTarget[Connection]):
             session is not None and session.by_token,
         )
         try:
-            if not handing.send(self._over, guest):
+            if not handing.send_connection(self._over, guest):
                 self._full = True
                 return False
         except OSError as problem:

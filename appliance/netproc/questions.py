@@ -54,7 +54,7 @@ class NodeQuestions:
 
     def turn(self) -> int:
         """Send and hear; in how many ms there is something to do at the latest."""
-        return self._brokers.turn()
+        return self._brokers.run_once()
 
     def take(self) -> list[tuple[int, Message | None]]:
         """Return the answers since the last call, by token. None: there will be no answer."""

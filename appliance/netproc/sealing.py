@@ -72,4 +72,4 @@ class Sealing:
 
     def look(self, now_ns: int) -> None:
         """Once a second: whether files have changed."""
-        self._certificates.look(now_ns)
+        self._certificates.reload_changed(now_ns)

@@ -268,7 +268,7 @@ class Server:
         """Completions from an ioproc, answers from control."""
         self._completions.handle(peer, arrived)
 
-    def turn(self, now_ns: int) -> int:
+    def run_once(self, now_ns: int) -> int:
         """Metadata, timers and sending; answers how many ms the loop may wait, or STOP."""
         shared, connections = self.shared, self.connections
         shared.now_ns = self.host.now_ns = now_ns

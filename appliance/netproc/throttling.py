@@ -138,7 +138,7 @@ class ClientThrottling:
         x.connection.tell_pause(_NUMBERS[kind], until // _MS_NS, pause_ms)
         heapq.heappush(self.muted, (until, next(self._ties), x.connection))
         caller = x.rights.caller
-        found = self.meters.told(kind, caller.principal.name, caller.client_id)
+        found = self.meters.find_limit(kind, caller.principal.name, caller.client_id)
         if found is None:
             return
         limit, entity = found

@@ -34,7 +34,7 @@ class ClientMetrics:
         self._table = table
         self._known: dict[tuple[bytes, int], PushedSamples] = {}
 
-    def look(self, now_ms: int) -> list[PushedSamples]:
+    def read_pushes(self, now_ms: int) -> list[PushedSamples]:
         """Every client whose last push still holds. now_ms: monotonic."""
         known = {}
         for pushed in self._table.read(now_ms):

@@ -13,7 +13,7 @@ from typing import Final
 
 from appliance.base import proc
 from appliance.base.clock import OsClock
-from appliance.observer.snapshot import Snapshot, take
+from appliance.observer.snapshot import Snapshot, take_snapshot
 from appliance.observer.traffic import Traffic
 from appliance.ring.process_table import Peer
 from appliance.ring.tables import PAGE, SEGMENT, Head, Tables, UnknownTables, read_head
@@ -40,7 +40,7 @@ class Observer:
     def snapshot(self) -> Snapshot:
         """Everything that is counted, at this moment. Words are read one after the other: of what
         is counted just now, some may be in it and some not yet."""
-        return take(self.tables, self._clock.monotonic_ns(), self._cpu_s)
+        return take_snapshot(self.tables, self._clock.monotonic_ns(), self._cpu_s)
 
     @property
     def alive(self) -> bool:

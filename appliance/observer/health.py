@@ -65,7 +65,7 @@ class _Still:
     def __init__(self) -> None:
         self._since: dict[Hashable, tuple[object, int, bool]] = {}  # the last: it has moved once
 
-    def see(self, seen: Iterable[tuple[Hashable, object]], now_ns: int) -> None:
+    def update_all(self, seen: Iterable[tuple[Hashable, object]], now_ns: int) -> None:
         """These are all, as they are now; what is not among them is forgotten."""
         before, self._since = self._since, {}
         for key, value in seen:
@@ -105,17 +105,19 @@ class HealthWatch:
         """True if this node is a broker: it has I/O processes."""
         return any(peer.kind == IOPROC for peer in self._processes.peers)
 
-    def look(self, now_ns: int) -> None:
+    def check_progress(self, now_ns: int) -> None:
         """See what has moved since the last look."""
         table = self._processes
         committed = table.metadata_offset
         ready = [peer for peer in table.peers if table.state(peer) == READY]
-        self._turns.see(((peer, table.heartbeat(peer)) for peer in ready), now_ns)
+        self._turns.update_all(((peer, table.heartbeat(peer)) for peer in ready), now_ns)
         applied = [(peer, table.applied(peer)) for peer in ready if peer.kind != CONTROL]
-        self._behind.see(((peer, done) for peer, done in applied if done < committed), now_ns)
+        self._behind.update_all(
+            ((peer, done) for peer, done in applied if done < committed), now_ns
+        )
         if now_ns >= self._rows_due_ns:
             began = monotonic_ns()
-            self._hidden.see(self._hidden_rows(), now_ns)
+            self._hidden.update_all(self._hidden_rows(), now_ns)
             self._rows_due_ns = now_ns + max(_S // 2, (monotonic_ns() - began) * _REST)
 
     def _hidden_rows(self) -> list[tuple[Hashable, object]]:

@@ -87,7 +87,7 @@ def asks_for_certificate(problem: OSError) -> bool:
     return asks or getattr(problem, "reason", None) == _REQUIRED
 
 
-def send(sock: socket.socket, data: bytes) -> None:
+def send_all(sock: socket.socket, data: bytes) -> None:
     """Send all of it. Raises OSError: what the other side said before it hung up, if anything."""
     try:
         sock.sendall(data)

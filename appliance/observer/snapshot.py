@@ -79,7 +79,7 @@ class Snapshot:
         return {key: api.since(before.apis.get(key, nothing)) for key, api in self.apis.items()}
 
 
-def take(tables: Tables, at_ns: int, cpu_s: Callable[[Peer], float]) -> Snapshot:
+def take_snapshot(tables: Tables, at_ns: int, cpu_s: Callable[[Peer], float]) -> Snapshot:
     """Everything there is at this moment. cpu_s: of the process in a place."""
     apis = {key: api for key in range(API_KEYS) if (api := _api(tables, key)) is not None}
     table = tables.processes

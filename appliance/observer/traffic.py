@@ -53,7 +53,7 @@ class Traffic:
         self._checksums: list[int] = []
         self._blocks: list[dict[TopicId, Sums]] = []
 
-    def look(self, breathe: Callable[[], None] = lambda: None) -> set[TopicId]:
+    def find_changed(self, breathe: Callable[[], None] = lambda: None) -> set[TopicId]:
         """Look again: the topics of which something is different now. breathe: called now and then
         meanwhile, for who has to do something else at once."""
         changed: set[TopicId] = set()

@@ -32,13 +32,13 @@ class Brokers:
         self._client_id = client_id
         self.links: dict[int, Link] = {}
 
-    def ask(
+    def ask_peer(
         self, node: int, api_key: int, versions: range, message: Body, done: Done, timeout_ms: int
     ) -> bool:
         """As `Link.ask`; False when the node is not registered, and `done` will hear nothing."""
         link = self._link(node)
         if link is not None:
-            link.ask(api_key, versions[-1], message, done, timeout_ms, lowest=versions[0])
+            link.ask_peer(api_key, versions[-1], message, done, timeout_ms, lowest=versions[0])
         return link is not None
 
     def ask_raw(
@@ -50,9 +50,9 @@ class Brokers:
             link.ask_raw(api_key, versions[-1], message, done, timeout_ms, lowest=versions[0])
         return link is not None
 
-    def turn(self) -> int:
+    def run_once(self) -> int:
         """Connect, send, give up; in how many ms it wants to be called again at the latest."""
-        return min((link.turn() for link in list(self.links.values())), default=NEVER)
+        return min((link.run_once() for link in list(self.links.values())), default=NEVER)
 
     def close(self) -> None:
         """Hang up."""

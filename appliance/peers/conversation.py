@@ -115,7 +115,7 @@ class Conversation:
         """True if `outgoing` may have something."""
         return bool(self._waiting or self._out)
 
-    def ask(
+    def ask_peer(
         self,
         api_key: int,
         versions: range,

@@ -112,7 +112,7 @@ class Link:
         """True if no request is in flight."""
         return not (self._talk.waiting or self._talk.in_flight)
 
-    def ask(
+    def ask_peer(
         self,
         api_key: int,
         version: int,
@@ -127,7 +127,7 @@ class Link:
         done: called once, in a later turn or from `turn`, with kio's answer or a PeerError
         (`conversation.Done`)."""
         until = self._now_ms() + timeout_ms
-        self._talk.ask(api_key, range(lowest, version + 1), message, done, until)
+        self._talk.ask_peer(api_key, range(lowest, version + 1), message, done, until)
 
     def ask_raw(
         self,
@@ -140,9 +140,9 @@ class Link:
     ) -> None:
         """The same; the answer is `Undecoded`: its bytes where they were received."""
         until = self._now_ms() + timeout_ms
-        self._talk.ask(api_key, range(lowest, version + 1), message, done, until, raw=True)
+        self._talk.ask_peer(api_key, range(lowest, version + 1), message, done, until, raw=True)
 
-    def turn(self) -> int:
+    def run_once(self) -> int:
         """Send, connect, give up what is late. Answers in how many ms it wants to be called again
         at the latest; NEVER when nothing is due."""
         if self._talk.quiet and self._until_ms == NEVER and self._lookup is None:

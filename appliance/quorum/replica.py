@@ -109,7 +109,7 @@ class Replica(ReplicaState):
         if self.alone:
             self.deadline = now_ms  # there is nobody to wait for
 
-    def take(self) -> tuple[QuorumState | None, Sequence[tuple[int, Message]]]:
+    def take_effects(self) -> tuple[QuorumState | None, Sequence[tuple[int, Message]]]:
         """Returns the state to sync first, or None, and then to send: (receiver, message)."""
         now = self.known
         known = None if now == self._written else now

@@ -53,11 +53,11 @@ class Electorate(NamedTuple):
         """Number → directory id."""
         return {one.node_id: one.directory for one in self.voters}
 
-    def find(self, node_id: int) -> Voter | None:
+    def find_voter(self, node_id: int) -> Voter | None:
         """The voter of this number."""
         return next((one for one in self.voters if one.node_id == node_id), None)
 
-    def put(self, voter: Voter) -> "Electorate":
+    def with_voter(self, voter: Voter) -> "Electorate":
         """With this one, in the place of whoever had its number."""
         others = [one for one in self.voters if one.node_id != voter.node_id]
         return self._replace(voters=tuple(sorted([*others, voter])))
@@ -89,7 +89,7 @@ class History:
         return self._said[0][1]
 
     @property
-    def end(self) -> int:
+    def latest_end(self) -> int:
         """Behind the record that says so."""
         return self._said[-1][0]
 
@@ -97,15 +97,15 @@ class History:
         """The voters when the log ends at `offset`."""
         return next(one for end, one in reversed(self._said) if end <= offset)
 
-    def say(self, end: int, electorate: Electorate) -> None:
+    def add_electorate(self, end: int, electorate: Electorate) -> None:
         """The log says so below `end`."""
-        assert end >= self.end, (end, self.end)
+        assert end >= self.latest_end, (end, self.latest_end)
         self._said.append((end, electorate))
 
     def truncate(self, offset: int) -> bool:
         """The log ends at `offset` now; whether that changes what holds."""
         before = self.latest
-        while self.end > offset:
+        while self.latest_end > offset:
             self._said.pop()
         assert self._said, "what is agreed stays"
         return self.latest != before

@@ -142,7 +142,7 @@ class Meters:
             self._table.add(known.mine, slot, amount, now_ms)
         return pause
 
-    def take(
+    def take_tokens(
         self, user: str, client_id: str, amount: int, now_ms: int, strict: bool
     ) -> tuple[bool, int]:
         """Take tokens for changes of the metadata: (whether they are allowed, pause in ms). Who is
@@ -171,7 +171,7 @@ class Meters:
         whole = max(1, self._windows.count - 1) * self._windows.size_ms
         return max(1, int(known.bound * whole / 1000))
 
-    def told(self, kind: str, user: str, client_id: str) -> tuple[float, Entity] | None:
+    def find_limit(self, kind: str, user: str, client_id: str) -> tuple[float, Entity] | None:
         """(limit, the entity that has it) for the log."""
         known = self._find(kind, user, client_id)
         if known is None:

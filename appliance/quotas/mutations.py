@@ -32,7 +32,7 @@ class Permit:
 
     def __call__(self, partitions: int) -> None:
         """Count so many partitions. Raises PeerError (THROTTLING_QUOTA_EXCEEDED)."""
-        allowed, pause_ms = self._meters.take(
+        allowed, pause_ms = self._meters.take_tokens(
             self._user, self._client_id, partitions, self._now_ms, self._strict
         )
         self.pause_ms = max(self.pause_ms, pause_ms)

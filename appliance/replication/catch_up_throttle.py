@@ -40,7 +40,7 @@ class Writing:
     def __init__(self) -> None:
         self._last_ns = -QUIET_NS
 
-    def seen(self, now_ns: int) -> None:
+    def on_record_written(self, now_ns: int) -> None:
         """A record was written after it had been level, here or at a leader."""
         self._last_ns = now_ns
 
@@ -87,7 +87,7 @@ class Pace:
         """So many bytes of its answer."""
         self._bytes += size
 
-    def went(self, gained: int, grown: int) -> None:
+    def add_progress(self, gained: int, grown: int) -> None:
         """A partition is so many records further, and the leader has so many more than when it was
         last heard of."""
         self._gained += gained

@@ -135,7 +135,7 @@ class Fetcher:
             self._positions[key] = position
             self._changed[key] = None
 
-    def hold(self, key: Key) -> None:
+    def hold_partition(self, key: Key) -> None:
         """The partition is not to be fetched until `at` says where it is then."""
         self._positions.pop(key, None)
         self._held[key] = None
@@ -181,7 +181,7 @@ class Fetcher:
             for key in self._changed
         )
 
-    def ask(self, now_ms: int) -> FollowerFetch | None:
+    def next_fetch(self, now_ms: int) -> FollowerFetch | None:
         """Returns the next Fetch request, None for nothing to fetch. The response, or `lost`, comes
         before the next call."""
         assert not self._asked, "one request at a time"
@@ -239,7 +239,7 @@ class Fetcher:
         if told.error and told.error != errors.OFFSET_OUT_OF_RANGE:
             self.refused(key, now_ms)
             return REFUSED
-        self.hold(key)
+        self.hold_partition(key)
         return BEGIN if told.error else PART
 
     def taken(self) -> None:

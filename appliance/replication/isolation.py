@@ -41,7 +41,7 @@ class Isolation:
         """True if no other node was heard at the last check."""
         return self._doubted_ms != UNKNOWN
 
-    def look(self, now_ms: int, answered_ms: int, *, fetched: bool) -> bool:
+    def is_isolated(self, now_ms: int, answered_ms: int, *, fetched: bool) -> bool:
         """Returns whether the node is isolated. answered_ms: when it was that a heartbeat left
         which the controller answered, the last one, or UNKNOWN. fetched: some replica has, since
         the last look."""

@@ -51,7 +51,7 @@ class FollowerProgress:
         self._asked_end, self._asked_ms = log_end, now_ms
         self.end = end
 
-    def forget(self) -> None:
+    def forget_progress(self) -> None:
         """It is in sync no more, or has lost what it had: whether it ever had everything counts
         from its next fetch on. It may not even be there."""
         self._asked_end = -1
@@ -130,7 +130,7 @@ class Progress:
         both = tuple(in_sync)
         for one in self.in_sync if goes_on else ():
             if one not in both:
-                known[one].forget()
+                known[one].forget_progress()
         self.in_sync = both
         self.followers = {
             one: known.get(one) or FollowerProgress(now_ms if one in both else 0)
@@ -188,7 +188,7 @@ class Progress:
             return False
         lost = end < follower.end and replica not in self.in_sync
         if lost:
-            follower.forget()
+            follower.forget_progress()
             self.near = tuple(one for one in self.near if one != replica)
         follower.at(end, self.log_end, now_ms)
         if lost or replica in self.in_sync or replica in self.near:
@@ -201,11 +201,11 @@ class Progress:
         """Forgets the log end offset of a follower outside of the ISR until its next fetch."""
         assert self.leads and replica not in self.in_sync
         follower = self.followers[replica]
-        follower.forget()
+        follower.forget_progress()
         follower.end = -1
         self.near = tuple(one for one in self.near if one != replica)
 
-    def told(self, high_watermark: int) -> bool:
+    def on_leader_high_watermark(self, high_watermark: int) -> bool:
         """The leader's high watermark, as it came with its records. Whether it rose here."""
         assert not self.leads
         return self._show(min(high_watermark, self.log_end))

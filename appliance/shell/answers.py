@@ -19,7 +19,7 @@ class Answers:
         self._piece = max(1, writer.max_payload // PIECES)
         self._kept: deque[tuple[int, int, int, memoryview]] = deque()
 
-    def put(self, token: int, code: int, body: bytes) -> None:
+    def put_answer(self, token: int, code: int, body: bytes) -> None:
         """Answer what came with `token`: Kafka error code, and the encoded response body."""
         size = self._piece
         if not self._kept and len(body) <= size:

@@ -40,7 +40,7 @@ class Threads(Protocol):
         """Run `job` somewhere else."""
         ...
 
-    def take(self) -> list[Done]:
+    def take_ended(self) -> list[Done]:
         """Jobs that ended since the last call."""
         ...
 
@@ -99,7 +99,7 @@ class Flusher:
             return
         self._threads.append(thread)
 
-    def take(self) -> list[Done]:
+    def take_ended(self) -> list[Done]:
         """Every job that ended since the last call."""
         done = self._done
         if not done:

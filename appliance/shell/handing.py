@@ -64,7 +64,7 @@ class Guest:
         self.sock.close()
 
 
-def send(over: socket.socket, guest: Guest) -> bool:
+def send_connection(over: socket.socket, guest: Guest) -> bool:
     """Hand it over; the sender closes its own hold afterwards. False: not now, the other side has
     not read what came before. Raises OSError: it cannot be handed over."""
     told = _fields(guest)

@@ -207,7 +207,7 @@ class Links:
                 return True
         return False
 
-    def hold(self, kind: int, index: int, held: bool) -> None:
+    def hold_messages(self, kind: int, index: int, held: bool) -> None:
         """Take nothing from that peer until it is let go again, or is succeeded: when its ring is
         full it has to wait."""
         self._by_peer[Peer(kind, index)].held = held

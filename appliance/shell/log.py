@@ -96,7 +96,7 @@ class Log:
         self._seen: OrderedDict[tuple[str, str], tuple[int, int]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def keep(self, ring: EventWriter, levels: LogLevels) -> None:
+    def attach_ring(self, ring: EventWriter, levels: LogLevels) -> None:
         """From now on events go into this ring, too: first those of before, as far as it is no more
         than a start has. levels: that hold from now on."""
         self._levels = levels
@@ -140,7 +140,7 @@ class Log:
         line = _HARMFUL.sub(lambda found: f"\\u{ord(found[0]):04x}", line)
         return f"<{priority}>{line}" if self._journal else line
 
-    def note(self, priority: int, event: str, /, **fields: object) -> None:
+    def note_event(self, priority: int, event: str, /, **fields: object) -> None:
         """Like `event`, but a line on stderr at the level DEBUG only: those who sit there are told
         otherwise."""
         told = self._remember(priority, event, **fields)
@@ -186,7 +186,7 @@ class Log:
 
     def note_of(self, priority: int, event: str, about: str, /, **fields: object) -> None:
         """Like `note`, at most once a second for each (event, about), the rest counted."""
-        self._limited(self.note, priority, event, about, fields)
+        self._limited(self.note_event, priority, event, about, fields)
 
     def event_seldom(self, priority: int, event: str, /, **fields: object) -> None:
         """Like `event`, for what anybody can cause: at most one line a second per event, the rest

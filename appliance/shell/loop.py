@@ -67,7 +67,7 @@ class Shell(Protocol):
         """Messages from one peer, in order."""
         ...
 
-    def turn(self, now_ns: int) -> int:
+    def run_once(self, now_ns: int) -> int:
         """Timers and whatever else is due; then `links.flush`, once, where something may have been
         pushed since the last one: as early as what comes behind it pushes nothing. Answers for how
         many ms at most the loop may wait, or STOP."""
@@ -140,11 +140,11 @@ class Loop:
                 changed = links.changed_peers()
                 if changed:
                     shell.peers_changed(changed)
-                self._rereading.look()
+                self._rereading.apply_settings()
                 links.confirm()
             for peer, messages in links.poll():
                 shell.handle(peer, messages)
-            wait_ms = shell.turn(time.monotonic_ns())
+            wait_ms = shell.run_once(time.monotonic_ns())
             if wait_ms < 0:
                 return
             worked = time.monotonic_ns() - began

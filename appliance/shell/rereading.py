@@ -29,7 +29,7 @@ class Rereading:
         """Tell it of what has changed, in the loop's turn."""
         self._followers.append(follow)
 
-    def look(self) -> None:
+    def apply_settings(self) -> None:
         """Take what is new."""
         if self._area.number == self._seen:
             return

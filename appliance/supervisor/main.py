@@ -97,7 +97,7 @@ def run(
             if layout.metrics is not None:
                 scrapers = listen_for_scrapers(*layout.metrics)
             memory = SharedMemory(layout, log)
-            log.keep(memory.events.writer(SUPERVISOR), memory.processes.log_levels)
+            log.attach_ring(memory.events.writer(SUPERVISOR), memory.processes.log_levels)
             folders = Folders(folder, tuple(others), tuple(other_dirs))
             doors = BoundListeners(own, config, data_dir, listeners, layout.netprocs)
             supervisor = Supervisor(config, folders, layout, listeners, doors, memory, entries, log)

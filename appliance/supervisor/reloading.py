@@ -97,7 +97,7 @@ class Reloading:
         self._epoch = 0
         for one in self._changes:
             at_once = "yes" if one.at_once else "no"
-            self._log.note(
+            self._log.note_event(
                 INFO, CHANGED, key=one.key, before=one.before, after=one.after, at_once=at_once
             )
         now = [str(one) for one in self._changes if one.at_once]

@@ -26,7 +26,7 @@ class _Plan(NamedTuple):
     below: tuple[tuple[str, bool, "_Plan"], ...]
 
 
-def told(api_key: int, version: int, values: Mapping[str, Any]) -> list[int]:
+def collect_codes(api_key: int, version: int, values: Mapping[str, Any]) -> list[int]:
     """The codes other than NONE in the answer that `values` describe, in their order, each as often
     as it is there."""
     codes: list[int] = []

@@ -318,7 +318,7 @@ def writer(layout: StructLayout) -> Writer:
     )
     flexible = layout.flexible
 
-    def write(out: list[bytes], value: Any) -> None:
+    def write_field(out: list[bytes], value: Any) -> None:
         for name, write_field in plain:
             write_field(out, getattr(value, name))
         if flexible:
@@ -327,7 +327,7 @@ def writer(layout: StructLayout) -> Writer:
             else:
                 out.append(b"\x00")
 
-    return write
+    return write_field
 
 
 def _write_tags(
@@ -366,10 +366,10 @@ def field_writer(field: Field, flexible: bool) -> Writer:
 def _fixed_writer(layout: Struct) -> Writer:
     pack = layout.pack
 
-    def write(out: list[bytes], value: Any) -> None:
+    def write_field(out: list[bytes], value: Any) -> None:
         out.append(pack(value))
 
-    return write
+    return write_field
 
 
 def _text_writer(kind: str, flexible: bool, nullable: bool) -> Writer:
@@ -377,7 +377,7 @@ def _text_writer(kind: str, flexible: bool, nullable: bool) -> Writer:
     most = STRING_MAX if kind == "string" else _BYTES_MAX
     null = b"\x00" if flexible else pack(-1)
 
-    def write(out: list[bytes], value: str | bytes | None) -> None:
+    def write_field(out: list[bytes], value: str | bytes | None) -> None:
         if value is None:
             assert nullable, f"null for a {kind} that cannot be null"
             out.append(null)
@@ -390,7 +390,7 @@ def _text_writer(kind: str, flexible: bool, nullable: bool) -> Writer:
             out.append(pack(len(encoded)))
         out.append(encoded)
 
-    return write
+    return write_field
 
 
 def _converted_writer(write: Writer, convert: Callable[[Any], Any]) -> Writer:

@@ -76,11 +76,11 @@ def fields_writer(fields: Sequence[Field], flexible: bool, *, at_end: bool = Tru
     if flexible and at_end:
         steps.append(_tags_writer([field for field in fields if field.tag >= 0]))
 
-    def write(out: list[bytes], values: Values) -> None:
+    def write_values(out: list[bytes], values: Values) -> None:
         for step in steps:
             step(out, values)
 
-    return write
+    return write_values
 
 
 def _run_writer(fields: list[Field]) -> Writer:

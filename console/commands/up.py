@@ -428,7 +428,7 @@ def _folders(data: str | None, broker: BrokerConfig) -> list[str]:
     """The log folders: --data, else log.dirs, else log.dir, else ours. The first one holds the
     metadata."""
     dirs = [os.path.abspath(path) for path in broker.list("log.dirs")]
-    chosen = [os.path.abspath(str(data or broker.get("log.dir") or DEFAULT_DATA))]
+    chosen = [os.path.abspath(str(data or broker.get_value("log.dir") or DEFAULT_DATA))]
     if len(dirs) > 1 and data is not None and dirs[0] != chosen[0]:
         raise usage(
             f"--data {data} is not the first of log.dirs ({dirs[0]})",
@@ -468,7 +468,7 @@ def _narrate(
     data, cluster_id = said
     address = addresses[0]
     where = ", ".join(addresses)
-    (log.note if log.for_people else log.event)(
+    (log.note_event if log.for_people else log.event)(
         INFO, "ready", took_ms=took_ms, listens_on=where, data=data, cluster_id=cluster_id
     )
     if not log.for_people:

@@ -65,7 +65,10 @@ class Pushes:
     def read_pushes(self) -> tuple[Pushing, ...]:
         """By client id."""
         now_ms = time.monotonic_ns() // _NS_MS
-        found = (Pushing(_instance(one, now_ms), one.samples) for one in self._metrics.look(now_ms))
+        found = (
+            Pushing(_instance(one, now_ms), one.samples)
+            for one in self._metrics.read_pushes(now_ms)
+        )
         return tuple(sorted(found, key=lambda one: (one.client.client_id, one.client.instance)))
 
 

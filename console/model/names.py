@@ -45,7 +45,7 @@ def _names(
     until = time.monotonic() + limit_s
     request = struct.pack(">hhih", *api, 1, -1) + body
     try:
-        with door.open(address_of(server), limit_s) as peer:
+        with door.open_connection(address_of(server), limit_s) as peer:
             answer = exchange(peer, request, least=4, most=_MOST, until=until)
         return sorted(read(answer[4:]))
     except (OSError, ValueError, struct.error):

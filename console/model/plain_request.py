@@ -60,7 +60,7 @@ def _asked(link: Link, key: int, version: int, values: dict[str, Any], server: s
 
     body = encode_request(build(request_type(key, version), values))
     try:
-        with link.door.open(address_of(server), link.timeout_s) as peer:
+        with link.door.open_connection(address_of(server), link.timeout_s) as peer:
             answer = _exchange(peer, key, version, body)
         return decode_response(key, version, answer)
     except NotUsable as wrong:

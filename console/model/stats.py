@@ -103,7 +103,7 @@ class Meter:
         self._topics: dict[TopicId, TopicRate] = {}
         self._by_name: dict[str, TopicRate] = {}
         self._past: dict[TopicId, Sums] = {}  # at the look before
-        self._moved = self._observer.traffic.look(breathe)
+        self._moved = self._observer.traffic.find_changed(breathe)
         self._stale = set(self._moved)  # to be worked out anew
 
     def _open(self, data_dir: str) -> tuple[Observer, Follower]:
@@ -154,7 +154,7 @@ class Meter:
         self._seconds = max((self._now.at_ns - self._before.at_ns) / _NS, 1e-3)
         traffic = self._observer.traffic
         self._past = dict(traffic.topics)
-        before, self._moved = self._moved, traffic.look(self._breathe)
+        before, self._moved = self._moved, traffic.find_changed(self._breathe)
         self._stale |= before | self._moved  # also what rests since
         self._asked.append((self._now.at_ns, self._now.apis))
         while len(self._asked) > 2 and self._now.at_ns - self._asked[1][0] >= _LONGEST_NS:

@@ -102,10 +102,10 @@ class Waiting:
     @staticmethod
     def _sure(watch: HealthWatch, clock: Callable[[], int]) -> Verdict:
         """The verdict of the tables, once it is known which loops turn."""
-        watch.look(now_ns := clock())
+        watch.check_progress(now_ns := clock())
         while not (found := watch.verdict(now_ns)).missing and watch.unsure(now_ns):
             time.sleep(_AGAIN_S)
-            watch.look(now_ns := clock())
+            watch.check_progress(now_ns := clock())
         return found
 
     def _unreachable(self) -> str:

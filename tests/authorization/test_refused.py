@@ -9,7 +9,7 @@ from appliance.authorization.operations import CLUSTER, GROUP, TOPIC, TRANSACTIO
 from appliance.base import errors
 from appliance.handlers import registry
 from appliance.handlers.fetch_sessions import FetchSessions
-from appliance.metadata.trash import heard
+from appliance.metadata.trash import decode_kept
 from tests.authorization.refusing import (
     ABSENT,
     BATCH,
@@ -422,7 +422,7 @@ def test_what_this_node_keeps_of_a_deleted_topic_is_told_to_other_nodes(one):
     assert told() == (errors.NONE, [("not yet", "")]), "it is there"
     assert codes(one.done(20, 5, topic_names=[MINE], timeout=0)) == {errors.NONE}
     code, [(_, value)] = told()
-    found = heard(value)
+    found = decode_kept(value)
     assert (code, found.buried.name, found.held) == (errors.NONE, MINE, {0})
     one.authorizer.kinds = (CLUSTER,)
     assert told() == (CLUSTER_CODE, [])

@@ -11,7 +11,7 @@ def test_it_goes_on_where_the_wall_clock_jumps():
     for jump_ms in (0, 0, 5_000, 0, -90_000, 0):
         now_ns += 250_000_000
         wall_ms += 250 + jump_ms
-        level.look(now_ns, wall_ms)
+        level.read_clocks(now_ns, wall_ms)
         seen.append(level.of(wall_ms))
     assert [after - before for before, after in pairwise(seen)] == [250] * 5
     assert (seen[0], level.ahead_ms) == (1_000_250, -85_000)

@@ -43,13 +43,13 @@ def test_a_partial_write_is_continued(tmp_path, monkeypatch, most):
 
 
 def test_what_the_system_refuses_is_storage_failed(tmp_path):
-    full = DISK.open("/dev/full", write=True)
+    full = DISK.open_file("/dev/full", write=True)
     with pytest.raises(StorageFailed) as refused:
         full.pwritev([b"x"], 0)
     assert refused.value.errno == errno.ENOSPC
     full.close()
     missing = f"{tmp_path}/none/f"
-    for call in (DISK.open, DISK.create, DISK.size, DISK.listdir, DISK.unlink, DISK.sync_dir):
+    for call in (DISK.open_file, DISK.create, DISK.size, DISK.listdir, DISK.unlink, DISK.sync_dir):
         with pytest.raises(StorageFailed) as refused:
             call(missing)
         assert refused.value.errno == errno.ENOENT

@@ -108,10 +108,10 @@ def test_it_is_of_real_blocks_and_gives_them_back(tmp_path):
     path = tmp_path / RESERVE
     whole = os.stat(path).st_blocks * 512
     assert whole >= reserve.size_for(TOTAL) == path.stat().st_size
-    assert reserve.give(disk, folder)
+    assert reserve.give_slice(disk, folder)
     assert os.stat(path).st_blocks * 512 <= whole - SLICE
     assert reserve.spare(disk, folder, TOTAL) == reserve.size_for(TOTAL) // 2 - SLICE
-    while reserve.give(disk, folder):
+    while reserve.give_slice(disk, folder):
         pass
     assert reserve.left(disk, folder) == 0
 

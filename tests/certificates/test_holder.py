@@ -49,7 +49,7 @@ def test_a_file_that_changed_is_shown_to_whoever_comes_next(place):
     held = place.certificates()
     before = held.context("SSL")
     new = place.write(place.root.sign("broker"))
-    held.look(0)
+    held.reload_changed(0)
     assert held.context("SSL") is not before
     _, theirs = handshake(held.context("SSL"), client(place.root))
     assert theirs.getpeercert(binary_form=True) == new.der
@@ -62,12 +62,12 @@ def test_a_file_that_changed_is_shown_to_whoever_comes_next(place):
 
 def test_files_are_looked_at_every_ten_seconds(place):
     held = place.certificates()
-    held.look(SECOND_NS)
+    held.reload_changed(SECOND_NS)
     before = shown(held)
     place.write(place.root.sign("broker"))
-    held.look(SECOND_NS + LOOK_NS - 1)
+    held.reload_changed(SECOND_NS + LOOK_NS - 1)
     assert shown(held) == before
-    held.look(SECOND_NS + LOOK_NS)
+    held.reload_changed(SECOND_NS + LOOK_NS)
     assert shown(held) != before
 
 
@@ -75,8 +75,8 @@ def test_what_is_as_it_was_is_not_read_again(place):
     os.utime(place.store, ns=(1, 1))
     held = place.certificates()
     before = held.context("SSL")
-    held.look(0)
-    held.look(LOOK_NS)
+    held.reload_changed(0)
+    held.reload_changed(LOOK_NS)
     held.renew()
     assert held.context("SSL") is before
     assert not place.events()
@@ -105,7 +105,7 @@ def test_a_link_that_points_elsewhere_is_a_change(place):
     before = shown(held)
     (place.folder / "next").symlink_to(other)
     os.replace(place.folder / "next", place.store)
-    held.look(0)
+    held.reload_changed(0)
     assert shown(held) != before
 
 
@@ -123,13 +123,13 @@ def test_a_look_between_the_new_key_and_the_new_chain_changes_nothing(place):
     held = place.certificates()
     before, new = held.context("SSL"), place.root.sign("broker")
     key.write_bytes(new.key_pem())
-    held.look(0)
+    held.reload_changed(0)
     assert held.context("SSL") is before
     ((event, fields),) = place.events()
     assert event == "certificate-not-renewed"
     assert "does not belong to the first certificate" in fields["cause"]
     chain.write_bytes(new.chain_pem())
-    held.look(LOOK_NS)
+    held.reload_changed(LOOK_NS)
     _, theirs = handshake(held.context("SSL"), client(place.root))
     assert theirs.getpeercert(binary_form=True) == new.der
     assert [event for event, _ in place.events()] == ["certificate-renewed"]
@@ -140,11 +140,11 @@ def test_a_file_that_is_being_written_changes_nothing_until_it_is_whole(place, s
     held = place.certificates()
     before, whole = shown(held), place.root.sign("broker").pem()
     place.store.write_bytes(whole[:size])
-    held.look(0)
+    held.reload_changed(0)
     assert shown(held) == before
     with place.store.open("ab") as file:
         file.write(whole[size:])
-    held.look(LOOK_NS)
+    held.reload_changed(LOOK_NS)
     assert shown(held) != before
 
 
@@ -153,14 +153,14 @@ def test_a_file_that_is_away_changes_nothing_and_is_said_once(place):
     before = held.context("SSL")
     place.store.unlink()
     for turn in range(3):
-        held.look(turn * LOOK_NS)
+        held.reload_changed(turn * LOOK_NS)
     assert held.context("SSL") is before
     ((event, fields),) = place.events()
     assert event == "certificate-not-renewed" and "no such file" in fields["cause"]
     held.renew()
     assert [event for event, _ in place.events()] == ["certificate-not-renewed"]  # who asks hears
     place.write(place.root.sign("broker"))
-    held.look(3 * LOOK_NS)
+    held.reload_changed(3 * LOOK_NS)
     assert held.context("SSL") is not before
 
 
@@ -171,7 +171,7 @@ def test_a_listener_that_never_had_one_serves_nobody_until_it_has(place):
         held.context("SSL")
     assert [event for event, _ in place.events()] == ["certificate-missing"]
     place.write(place.root.sign("broker"))
-    held.look(0)
+    held.reload_changed(0)
     handshake(held.context("SSL"), client(place.root))
 
 
@@ -180,7 +180,7 @@ def test_trusted_certificates_are_read_again_too(place):
     other = authority("Other")
     shows = client(place.root, own=other.sign("client"), folder=place.folder)
     place.trust.write_bytes(other.chain_pem())
-    held.look(0)
+    held.reload_changed(0)
     ours, _ = handshake(held.context("SSL"), shows)
     assert ours.getpeercert(binary_form=True) is not None
     assert not place.events()  # it shows the same certificate
@@ -194,7 +194,7 @@ def test_settings_that_changed_hold_after_a_renewal(place):
     place.given["ssl_keystore_location"] = other = place.folder / "other.pem"
     other.write_bytes(place.root.sign("broker").pem())
     before = shown(held)
-    held.look(0)
+    held.reload_changed(0)
     assert shown(held) == before
     held.renew()
     assert shown(held) != before
@@ -236,7 +236,7 @@ def test_another_subject_is_refused_unless_it_is_allowed(place):
     held = place.certificates()
     before = shown(held)
     place.write(place.root.sign("other"))
-    held.look(0)
+    held.reload_changed(0)
     assert shown(held) == before
     ((_, fields),) = place.events()
     assert "ssl.allow.dn.changes" in fields["cause"] and "'CN=other'" in fields["cause"]
@@ -249,10 +249,10 @@ def test_a_host_that_is_lost_is_refused_unless_it_is_allowed_and_more_may_come(p
     place.write(place.root.sign("broker", hosts=("localhost", "a.example")))
     held = place.certificates()
     place.write(place.root.sign("broker", hosts=("a.example", "localhost", "b.example")))
-    held.look(0)
+    held.reload_changed(0)
     assert "DNS:b.example" in held.certificate("SSL").names
     place.write(place.root.sign("broker", hosts=("localhost",)))
-    held.look(LOOK_NS)
+    held.reload_changed(LOOK_NS)
     assert "DNS:b.example" in held.certificate("SSL").names
     assert "DNS:a.example, DNS:b.example any more" in place.events()[-1][1]["cause"]
     place.given["listener_name_ssl_ssl_allow_san_changes"] = "true"
@@ -281,7 +281,7 @@ def test_a_certificate_that_is_over_is_shown_and_warned_about_once(place):
     place.write(place.root.sign("broker", days=20))
     held = place.certificates()
     for turn in range(3):
-        held.look(turn * LOOK_NS)
+        held.reload_changed(turn * LOOK_NS)
     assert held.context("SSL") is not None
     ((event, fields),) = place.events()
     assert event == "certificate-not-valid"
@@ -293,17 +293,17 @@ def test_one_that_is_not_valid_yet_is_warned_about_and_good_when_its_time_has_co
     held = place.certificates()
     assert "not valid before" in place.events()[0][1]["cause"]
     place.clock.ms += 2 * 86_400_000
-    held.look(0)
+    held.reload_changed(0)
     assert not place.events()
 
 
 def test_one_that_ends_while_it_is_shown_is_warned_about(place):
     place.write(place.root.sign("broker", days=(at(NOW_MS) - BEGINS).days + 1))
     held = place.certificates()
-    held.look(0)
+    held.reload_changed(0)
     assert not place.events()
     place.clock.ms += 86_400_000 * 2
-    held.look(LOOK_NS)
+    held.reload_changed(LOOK_NS)
     assert [event for event, _ in place.events()] == ["certificate-not-valid"]
 
 
@@ -337,7 +337,7 @@ def test_one_of_several_processes_tells(place):
 
     held = Certificates(place.settings, ["SSL"], place.log, place.clock, tells=False)
     place.write(place.root.sign("broker"))
-    held.look(0)
+    held.reload_changed(0)
     place.store.unlink()
-    held.look(LOOK_NS)
+    held.reload_changed(LOOK_NS)
     assert not place.events()

@@ -167,7 +167,7 @@ def test_what_is_kept_wins_and_the_rest_is_said(tmp_path):
     assert kept_listeners.read(OsDisk(), str(tmp_path)) == {}
     assert kept_listeners.over(own, {}, lambda: "here") is own
     texts = {"listeners": "PLAINTEXT://:1,CONTROLLER://localhost:5"}
-    kept_listeners.write(OsDisk(), str(tmp_path), texts)
+    kept_listeners.write_listeners(OsDisk(), str(tmp_path), texts)
     assert kept_listeners.read(OsDisk(), str(tmp_path)) == texts
     found = kept_listeners.over(own.telling(lambda: "old"), texts, lambda: "here")
     assert found.advertised("PLAINTEXT") == ("here", 1), "not what was told of the listener before"

@@ -68,7 +68,7 @@ def opened(folder):
 
 def records_of(log):
     for segment in log.segments:
-        file = log.disk.open(segment.path)
+        file = log.disk.open_file(segment.path)
         data = file.pread(file.size(), 0)
         file.close()
         at = 0

@@ -84,4 +84,4 @@ def test_after_each_reload_nothing_is_left_that_is_another_one(files):
         running.renew(decode(encode(taken(new, compare(running, new)))))
         assert compare(running, new) == []
         for key in ("log.retention.ms", "max.connections", "log.roll.ms"):
-            assert running.get(key) == new.get(key)
+            assert running.get_value(key) == new.get_value(key)

@@ -47,7 +47,7 @@ def folder(tmp_path):
         root = tmp_path / "kafka"
         (root / LOG_FOLDER).mkdir(parents=True)
         at = SnapshotId(9, 1)
-        pieces = checkpoint.write(image, at, VoterSet(), now_ms=1, last_log_timestamp=1)
+        pieces = checkpoint.write_checkpoint(image, at, VoterSet(), now_ms=1, last_log_timestamp=1)
         (root / LOG_FOLDER / at.file_name).write_bytes(b"".join(pieces))
         (root / META_PROPERTIES).write_bytes(identity.encode(Identity("c", 1, DIRECTORY)))
         return str(root)

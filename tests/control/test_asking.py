@@ -9,7 +9,7 @@ from appliance.base.errors import PeerError, Refused
 from appliance.control.broker.asking import Asking, BrokerAsker
 from appliance.handlers.deleted_topics import LATER, one_name
 from appliance.metadata.image import MetadataImage
-from appliance.metadata.trash import Buried, Kept, bury, say
+from appliance.metadata.trash import Buried, Kept, bury, encode_kept
 from appliance.peers.conversation import NEVER
 from appliance.wire import kraft_records as kraft
 
@@ -27,13 +27,13 @@ class Link:
         self.asked = []
         self.closed = False
 
-    def ask(self, api_key, version, values, done, timeout_ms, lowest):
+    def ask_peer(self, api_key, version, values, done, timeout_ms, lowest):
         assert api_key == 32
         [resource] = values["resources"]
         assert resource["resource_name"] == "penstock:deleted:t"
         self.asked.append((done, timeout_ms))
 
-    def turn(self):
+    def run_once(self):
         return NEVER
 
     def close(self):
@@ -72,7 +72,7 @@ def world():
 
 def test_what_all_have_said_is_told_together(world):
     kept = Kept(buried(), frozenset({0, 2}))
-    world.links[2].answer((kept.buried.topic_id.hex(), say(kept)))
+    world.links[2].answer((kept.buried.topic_id.hex(), encode_kept(kept)))
     world.turn(1000)
     assert world.heard == []
     world.links[3].answer()

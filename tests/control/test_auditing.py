@@ -115,7 +115,7 @@ def test_what_a_stranger_says_is_one_line_without_control_characters(world):
     world.trail().write_entry(ACCESS_DENIED, 1, principal=name, name="\ud800")
     world.trail().note_change("CreateTopics", [{**ORDERS, "name": name}], 0, CALLER)
     world.turn()
-    data = (world.disk.open(f"{world.folder}/penstock.audit.jsonl")).pread(1 << 20, 0)
+    data = (world.disk.open_file(f"{world.folder}/penstock.audit.jsonl")).pread(1 << 20, 0)
     assert all(0x20 <= byte < 0x7F or byte == 0x0A for byte in data)
     denied, changed = world.entries()
     assert denied["principal"] == name[:LONGEST]

@@ -28,11 +28,11 @@ class Link:
     def __init__(self):
         self.asked, self.waits = [], []
 
-    def ask(self, api_key, version, values, done, timeout_ms):
+    def ask_peer(self, api_key, version, values, done, timeout_ms):
         self.asked.append(api_key)
         self.waits.append(done)
 
-    def turn(self):
+    def run_once(self):
         return 0
 
     def close(self):

@@ -75,7 +75,7 @@ def delete(appliance, name):
 def test_a_reserve_is_set_aside_while_there_is_room(full):
     assert full.reserve() == 2 * MIB
     full.fill()
-    assert reserve.give(full.sim, "/d")
+    assert reserve.give_slice(full.sim, "/d")
     assert full.reserve() == 2 * MIB - reserve.SLICE
     full.make_room()
     assert full.reserve() == 2 * MIB

@@ -70,7 +70,7 @@ class Appliance:
         self.net.flush()
         for peer, messages in self.links.poll():
             self.control.handle(peer, messages)
-        self.control.turn(self.now_ns)
+        self.control.run_once(self.now_ns)
 
     def forward(self, key: int, version: int, body: bytes) -> int:
         self.tokens += 1
@@ -514,7 +514,7 @@ def test_a_netproc_that_died_is_not_answered(appliance):
     for peer, messages in appliance.links.poll():
         appliance.control.handle(peer, messages)
     appliance.control.peers_changed([NET])
-    appliance.control.turn(0)
+    appliance.control.run_once(0)
     assert appliance.net.poll() == []
     assert "a" in appliance.followed().image.topics_by_name
 

@@ -100,9 +100,9 @@ def test_control_ends_only_when_a_sync_has(appliance):
     ensure(appliance, b"a")
     appliance.turn()
     appliance.table.set_drain(3)
-    assert appliance.control.turn(0) != STOP
+    assert appliance.control.run_once(0) != STOP
     appliance.threads.run()
-    assert appliance.control.turn(0) == STOP
+    assert appliance.control.run_once(0) == STOP
     assert appliance.table.metadata_offset == appliance.control._quorum.log.end_offset
 
 
@@ -189,7 +189,7 @@ def test_a_sync_that_fails_ends_control_and_nobody_is_answered(appliance):
     appliance.threads.submit(tag, refuse)
     appliance.threads.run()
     with pytest.raises(StorageFailed):
-        appliance.control.turn(0)
+        appliance.control.run_once(0)
     assert [one for _, batch in appliance.net.poll() for one in batch] == []
 
 

@@ -48,7 +48,7 @@ def started(appliance, disk):
         links.confirm()
         for peer, messages in links.poll():
             process.handle(peer, messages)
-        return process.turn(time.monotonic_ns())
+        return process.run_once(time.monotonic_ns())
 
     return process, turn
 

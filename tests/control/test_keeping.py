@@ -35,7 +35,7 @@ class Threads:
         self.done += [run(*job) for job in self.jobs]
         self.jobs.clear()
 
-    def take(self):
+    def take_ended(self):
         taken, self.done = self.done, []
         return taken
 
@@ -55,9 +55,9 @@ class Disk(OsDisk):
         if self.failure is not None:
             raise self.failure
 
-    def open(self, path, *, write=False):
+    def open_file(self, path, *, write=False):
         self._check()
-        file = super().open(path, write=write)
+        file = super().open_file(path, write=write)
         return self._failing(file)
 
     def create(self, path):

@@ -69,7 +69,7 @@ class World:
     def resign(self):
         if self.quorum.leadership.leads:
             self.quorum.replica.resign(1)
-            self.quorum.replica.take()
+            self.quorum.replica.take_effects()
             self.quorum.resign()
 
     def append(self):

@@ -173,7 +173,7 @@ def test_no_turn_takes_a_whole_long_request(tmp_path, name):
                 with counting() as found:
                     for peer, messages in one.links.poll():
                         one.control.handle(peer, messages)
-                    one.control.turn(one.now_ns)
+                    one.control.run_once(one.now_ns)
                 most = max(most, found[0])
                 for _, messages in one.net.poll():
                     answer = next((m for m in messages if m.token == token), answer)

@@ -97,7 +97,7 @@ def test_a_cut_at_every_change_loses_nothing_that_was_answered(seed):
             assert not witness.cluster_id, "the folder itself is lost"
             disk.mkdir(DATA)
         if disk.exists(f"{DATA}/{META_PROPERTIES}"):
-            bootstrap = disk.open(f"{DATA}/bootstrap.checkpoint")
+            bootstrap = disk.open_file(f"{DATA}/bootstrap.checkpoint")
             assert read(bootstrap.pread(bootstrap.size(), 0)).values
         run(disk, rng, witness, 5)
         run(disk, rng, witness, 5)

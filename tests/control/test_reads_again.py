@@ -24,11 +24,11 @@ class Failing:
     def __getattr__(self, name):
         return getattr(self.disk, name)
 
-    def open(self, *args, **more):
+    def open_file(self, *args, **more):
         if self.left == 0:
             raise StorageFailed(args[0], errno.EMFILE, "Too many open files")
         self.left -= 1
-        return self.disk.open(*args, **more)
+        return self.disk.open_file(*args, **more)
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_what_was_replayed_before_a_read_failed_is_said_by_the_next(appliance, t
     disk.left = opens
     for _ in range(1000):
         try:
-            found = follower.go_on(committed)
+            found = follower.replay_slice(committed)
         except StorageFailed:
             failed += 1
             disk.left = 1 << 30

@@ -64,7 +64,7 @@ def joining():
         leadership=SimpleNamespace(leads=False, leader_id=1, epoch=1),
         electing=None,
     )
-    ways = SimpleNamespace(talk=SimpleNamespace(ask=ask))
+    ways = SimpleNamespace(talk=SimpleNamespace(ask_peer=ask))
     driver = SimpleNamespace(level=True, others=SimpleNamespace(to=lambda _: ways))
     config, _ = load(None, {"controller.quorum.auto.join.enable": "true"})
     seat = SimpleNamespace(config=config, processes=table())

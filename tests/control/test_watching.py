@@ -21,10 +21,10 @@ class Link:
     def __init__(self, broker):
         self.broker, self.connected, self.closed, self.asked = broker, False, False, []
 
-    def ask(self, api_key, version, message, done, timeout_ms):
+    def ask_peer(self, api_key, version, message, done, timeout_ms):
         self.asked.append(done)
 
-    def turn(self):
+    def run_once(self):
         return NEVER
 
     def close(self):

@@ -36,10 +36,10 @@ class Link:
     def __init__(self):
         self.waits = []
 
-    def ask(self, api_key, version, values, done, timeout_ms, lowest=0):
+    def ask_peer(self, api_key, version, values, done, timeout_ms, lowest=0):
         self.waits.append((api_key, version, done))
 
-    def turn(self):
+    def run_once(self):
         return 0
 
     def close(self):

@@ -412,7 +412,7 @@ def test_producer_ids_are_never_given_twice():
     for start in range(3):
         ids = ProducerIdBlocks()  # a restart loses the rest of the block
         for _ in range(BLOCK + 10 * start):
-            records, producer_id = ids.take(cluster.situation)
+            records, producer_id = ids.take_id(cluster.situation)
             cluster.replay(records)
             given.append(producer_id)
     assert len(set(given)) == len(given)
@@ -422,19 +422,19 @@ def test_producer_ids_are_never_given_twice():
 def test_a_block_whose_record_was_lost_is_taken_again():
     cluster = Cluster()
     ids = ProducerIdBlocks()
-    ids.take(cluster.situation)
-    records, producer_id = ids.take(cluster.situation)
+    ids.take_id(cluster.situation)
+    records, producer_id = ids.take_id(cluster.situation)
     assert records and producer_id == 0
 
 
 def test_a_block_that_was_lost_and_went_to_somebody_else_is_given_up():
     cluster = Cluster()
     ids = ProducerIdBlocks()
-    ids.take(cluster.situation)  # its record never comes true
+    ids.take_id(cluster.situation)  # its record never comes true
     records, first = ids.block(cluster.situation)
     cluster.replay(records)
     assert first == 0
-    records, producer_id = ids.take(cluster.situation)
+    records, producer_id = ids.take_id(cluster.situation)
     assert records and producer_id == BLOCK
 
 

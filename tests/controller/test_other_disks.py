@@ -50,7 +50,7 @@ def test_the_last_leader_leads_again_with_the_disk_that_it_had(same, fenced):
     cluster.kill(1, 2, 3)
     if not fenced:  # nobody has noticed yet
         cluster = Cluster()
-        cluster.heartbeats.forget(1)
+        cluster.heartbeats.forget_broker(1)
     cluster.comes_back(folder(1) if same else OTHER)
     assert cluster.shape() == ((1, [1], []) if same else (-1, [], []))
     for broker in (2, 3):

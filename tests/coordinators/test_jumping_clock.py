@@ -38,7 +38,7 @@ class Life:
     def begin(self):
         """Another process, which replays what was written."""
         self.time = LevelTime()
-        self.time.look(self.now_ns, self.wall_ms)
+        self.time.read_clocks(self.now_ns, self.wall_ms)
         lent = Lent(lambda: bytes(16), lambda: 1000, time=self.time)
         config = BrokerConfig.of({"group.initial.rebalance.delay.ms": "0"})
         self.shard = self.kind.shard(CoordinatorPartition(0, 1, 0), config, self.image, lent)
@@ -58,7 +58,7 @@ class Life:
         """So long, and the clock is set; what was written by then."""
         self.now_ns += ms * 1_000_000
         self.wall_ms += ms + jump_ms
-        self.time.look(self.now_ns, self.wall_ms)
+        self.time.read_clocks(self.now_ns, self.wall_ms)
         due = self.shard.next_deadline_ms <= self.level
         return self.took(self.shard.tick(self.level)).records if due else []
 

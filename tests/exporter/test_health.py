@@ -74,16 +74,16 @@ def test_a_loop_that_stands_still_is_missed_after_two_seconds_and_dead_after_thi
 def test_who_began_to_look_just_now_is_not_sure_until_everybody_has_turned(world):
     silent = Peer(IOPROC, 0)
     watch = HealthWatch(world.tables.processes, world.tables.partitions)
-    watch.look(world.now_ns)
+    watch.check_progress(world.now_ns)
     assert watch.unsure(world.now_ns)
     world.turn(silent, seconds=1)
-    watch.look(world.now_ns)
+    watch.check_progress(world.now_ns)
     assert watch.unsure(world.now_ns) and not watch.verdict(world.now_ns).missing
     world.turn(silent, seconds=2)
-    watch.look(world.now_ns)
+    watch.check_progress(world.now_ns)
     assert watch.verdict(world.now_ns).missing and not watch.unsure(world.now_ns)
     world.turn()
-    watch.look(world.now_ns)
+    watch.check_progress(world.now_ns)
     assert not watch.unsure(world.now_ns) and not watch.verdict(world.now_ns).missing
 
 

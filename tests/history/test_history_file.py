@@ -131,8 +131,8 @@ class Watched(OsDisk):
     def __init__(self):
         self.most = 0
 
-    def open(self, path, *, write=False):
-        disk, file = self, super().open(path, write=write)
+    def open_file(self, path, *, write=False):
+        disk, file = self, super().open_file(path, write=write)
 
         class Watching(type(file)):
             def pread(self, length, position):
@@ -147,12 +147,12 @@ def test_who_goes_on_with_a_history_does_not_read_all_of_it_at_once(tmp_path):
     """A thread's memory stays what it once was: 4 MB of nothing in each control process."""
     first, slots = recorder(tmp_path), RINGS[WHOLE, SECOND].slots
     for number in range(slots + 5):
-        first.write(step(number + 1))
+        first.write_sample(step(number + 1))
     first.close()
     disk = Watched()
     second = Recorder(disk, str(tmp_path))
     assert 0 < disk.most <= max(1 << 16, *(t.names * t.name_bytes for t in TABLES.values()))
-    second.write(step(slots + 6))
+    second.write_sample(step(slots + 6))
     second.close()
     times = [one.at_ms // 1000 for one in read(tmp_path).whole(SECOND)]
     assert times == list(range(7, slots + 7)), "it found where the ring goes on"
@@ -161,7 +161,7 @@ def test_who_goes_on_with_a_history_does_not_read_all_of_it_at_once(tmp_path):
 def test_what_was_recorded_is_read_back_also_by_the_next_appliance(tmp_path):
     first = recorder(tmp_path)
     who, used = ClientIdentity("alice", "loader", "local"), ClientSample(1000, 20, 3, 400)
-    first.write(
+    first.write_sample(
         step(
             100, whole=Whole(7, 6, 5, 4, 3, 2, 1, 2, 3, 4, 5, 2**63),
             apis=[ApiSample(0, 10, 1, 2, 3, 4)],
@@ -170,10 +170,12 @@ def test_what_was_recorded_is_read_back_also_by_the_next_appliance(tmp_path):
             clients={who: used},
         )
     )  # fmt: skip
-    first.write(step(100, MINUTE, lags={("billing", "orders"): 12_345}))
+    first.write_sample(step(100, MINUTE, lags={("billing", "orders"): 12_345}))
     first.close()
     second = recorder(tmp_path)
-    second.write(step(101, topics={"orders": TopicSample(1, 2, 3), "new": TopicSample(4, 5, 6)}))
+    second.write_sample(
+        step(101, topics={"orders": TopicSample(1, 2, 3), "new": TopicSample(4, 5, 6)})
+    )
     second.close()
     reader = read(tmp_path)
     whole = reader.whole(SECOND)
@@ -199,7 +201,7 @@ def test_the_file_has_its_bound_and_the_busiest_topics_have_the_room(tmp_path):
     most = RINGS[TOPICS, SECOND].most
     for second in range(1, 4):
         busy = {f"t{n}": TopicSample(n, 1, 0) for n in range(most + 100 * second)}
-        one.write(step(second, topics=busy))
+        one.write_sample(step(second, topics=busy))
     one.close()
     path = tmp_path / layout.FILE
     assert path.stat().st_size == BYTES <= MOST_BYTES
@@ -213,7 +215,7 @@ def test_the_file_has_its_bound_and_the_busiest_topics_have_the_room(tmp_path):
 def test_a_day_of_samples_leaves_the_newest(tmp_path):
     one = recorder(tmp_path)
     for second in range(1, 1000):
-        one.write(step(second))
+        one.write_sample(step(second))
     one.close()
     assert [m.at_ms for m in read(tmp_path).whole(SECOND)] == [n * 1000 for n in range(400, 1000)]
     assert [m.at_ms for m in read(tmp_path).whole(SECOND, 2)] == [998_000, 999_000]
@@ -222,7 +224,7 @@ def test_a_day_of_samples_leaves_the_newest(tmp_path):
 def test_damage_anywhere_in_the_file_costs_samples_and_no_more(tmp_path):
     one = recorder(tmp_path)
     for second in range(1, 30):
-        one.write(
+        one.write_sample(
             step(
                 second, topics={"a": TopicSample(second, 0, 0), f"b{second}": TopicSample(1, 1, 1)}
             )
@@ -239,7 +241,7 @@ def test_damage_anywhere_in_the_file_costs_samples_and_no_more(tmp_path):
         told = {m.at_ms: m.value.bytes_in for m in read(tmp_path).topics(SECOND).of.get("a", ())}
         assert all(value * 1000 == at_ms for at_ms, value in told.items())
         again = recorder(tmp_path)
-        again.write(step(50))
+        again.write_sample(step(50))
         again.close()
         assert read(tmp_path).whole(SECOND)[-1].at_ms == 50_000
 
@@ -247,7 +249,7 @@ def test_damage_anywhere_in_the_file_costs_samples_and_no_more(tmp_path):
 @pytest.mark.parametrize("change", ["format", "magic", "short"])
 def test_a_file_of_another_format_is_refused_and_begun_anew(tmp_path, change):
     one = recorder(tmp_path)
-    one.write(step(1))
+    one.write_sample(step(1))
     one.close()
     path = tmp_path / layout.FILE
     data = bytearray(path.read_bytes())
@@ -260,6 +262,6 @@ def test_a_file_of_another_format_is_refused_and_begun_anew(tmp_path, change):
         read(tmp_path)
     one = recorder(tmp_path)
     assert read(tmp_path).whole(SECOND) == ()
-    one.write(step(2))
+    one.write_sample(step(2))
     one.close()
     assert [m.at_ms for m in read(tmp_path).whole(SECOND)] == [2000]

@@ -61,7 +61,7 @@ class World:
 
     def look(self, ms=1000, **how):
         self.ms += ms
-        return self.sampler.look(BEGIN_MS + self.ms, self.ms, **how)
+        return self.sampler.take_samples(BEGIN_MS + self.ms, self.ms, **how)
 
 
 def test_all_that_is_appended_and_read_is_told_once():

@@ -80,7 +80,7 @@ class HeldThreads:
         while self.jobs:
             self.run_one()
 
-    def take(self):
+    def take_ended(self):
         done, self.done = self.done, []
         return done
 
@@ -184,7 +184,7 @@ class World:
         self.threads = HeldThreads()
         self.quiet = False  # true: a lone append is synced at once
         self.space = SpaceGuard(0, 0)
-        self.space.look(0, 1 << 40, 1 << 40)
+        self.space.read_space(0, 1 << 40, 1 << 40)
         self.failures = []
         self.checkpointed = []
         self.now_ns = 1_000_000_000
@@ -311,7 +311,7 @@ class World:
         """The batches a FOUND names."""
         folder = partition.log.path if isinstance(partition, Partition) else ""
         path = f"{folder or f'{self.folder}/{partition}'}/{answer.d:020d}.log"
-        file = self.disk.open(path)
+        file = self.disk.open_file(path)
         try:
             return file.pread(answer.e, answer.g)
         finally:

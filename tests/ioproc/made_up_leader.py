@@ -83,7 +83,7 @@ class Led:
         found = log.locate(offset, most, end)
         if found is not None:
             base, position, length, _ = found
-            file = log.disk.open(f"{log.path}/{base:020d}.log")
+            file = log.disk.open_file(f"{log.path}/{base:020d}.log")
             answer["records"] = bytes(file.pread(length, position))
             file.close()
         return answer

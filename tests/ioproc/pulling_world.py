@@ -174,7 +174,7 @@ def files(log):
     found = {}
     for name in log.disk.listdir(log.path):
         if not name.endswith((".snapshot", ".metadata")):
-            file = log.disk.open(f"{log.path}/{name}")
+            file = log.disk.open_file(f"{log.path}/{name}")
             found[name] = bytes(file.pread(file.size(), 0))
             file.close()
     return found

@@ -93,7 +93,7 @@ class CleaningWorld(World):
         found = {}
         log = partition.log
         for segment in log.segments:
-            file = log.disk.open(segment.path)
+            file = log.disk.open_file(segment.path)
             data = file.pread(file.size(), 0)
             file.close()
             at = 0
@@ -346,7 +346,7 @@ def test_compaction_asks_for_room_and_goes_on_when_there_is_some(world):
     world.fill(partition)
     before, size = world.latest(partition), partition.log.size
     world.space._keep_bytes = 2 << 20
-    world.space.look(0, 1 << 40, 1 << 20)  # half of what must stay free may be used
+    world.space.read_space(0, 1 << 40, 1 << 20)  # half of what must stay free may be used
     world.run()
     assert partition.log.size == size and not world.link.asked_to_clean
     assert [name for name, _ in world.events.said] == ["cleaning-waits"]
@@ -354,7 +354,7 @@ def test_compaction_asks_for_room_and_goes_on_when_there_is_some(world):
     assert world.table.read_column(partition.handle, UNCLEANABLE) == 0
     world.run()
     assert len(world.events.said) == 1, "it is said once"
-    world.space.look(0, 1 << 40, (1 << 20) + (1 << 19))
+    world.space.read_space(0, 1 << 40, (1 << 20) + (1 << 19))
     world.run()
     assert partition.log.size < size and world.latest(partition) == before
 

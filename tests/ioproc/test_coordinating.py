@@ -389,7 +389,7 @@ def stored_of(world):
     world.threads.run_all()
     world.turn()
     segment, position, length, _ = world.log.locate(0, 1 << 20, 1 << 20)
-    file = world.disk.open(f"{world.log.path}/{segment:020d}.log")
+    file = world.disk.open_file(f"{world.log.path}/{segment:020d}.log")
     data = file.pread(length, position)
     file.close()
     return data

@@ -29,7 +29,7 @@ class Nodes(Nobody):
         self.asked = {}  # by node: (request, done)
         self.registered = {2, 3}
 
-    def ask(self, node, api_key, versions, message, done, timeout_ms):
+    def ask_peer(self, node, api_key, versions, message, done, timeout_ms):
         assert node not in self.asked and api_key == KEY
         for version in versions:
             built = build(messages.request_type(KEY, version), message)

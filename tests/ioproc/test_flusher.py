@@ -13,7 +13,7 @@ def collect(flusher, count):
     done = []
     while len(done) < count:
         assert readable(flusher.fd, 10)
-        done += flusher.take()
+        done += flusher.take_ended()
     return done
 
 
@@ -75,7 +75,7 @@ def test_it_waits_also_where_many_files_are_open():
         assert flusher.fd > 1023
         flusher.submit((1,), lambda: None)
         flusher.wait()
-        assert [done.tag for done in flusher.take()] == [(1,)]
+        assert [done.tag for done in flusher.take_ended()] == [(1,)]
         flusher.close()
     finally:
         for fd in opened:

@@ -27,7 +27,7 @@ def fill(disk, leave=0):
 def make_room(world):
     world.disk.foreign = 0
     for later in (1, 2):  # it does not believe at once that there is room
-        world.space.look(world.now_ns + later * 10**12, 1 << 40, 1 << 40)
+        world.space.read_space(world.now_ns + later * 10**12, 1 << 40, 1 << 40)
     assert not world.space.low
     world.core.has_room(0)
 
@@ -156,7 +156,7 @@ def test_nothing_acknowledged_is_lost_whenever_another_program_takes_the_room(se
 
 def headers(world, partition):
     for segment in partition.log.segments:
-        data = memoryview(world.disk.open(segment.path).pread(1 << 30, 0))
+        data = memoryview(world.disk.open_file(segment.path).pread(1 << 30, 0))
         at = 0
         while at < len(data):
             header = read_header(data, at)

@@ -30,7 +30,7 @@ class FullGroups(Groups):
         self.now_ns += 10**9
         total, free = self.sim.space("/d")
         spare = reserve.spare(self.sim, "/d", total)
-        if self.space.look(self.now_ns, total, free, spare) and not self.space.low:
+        if self.space.read_space(self.now_ns, total, free, spare) and not self.space.low:
             self.core.has_room(0)
 
     def make_room(self):

@@ -59,7 +59,7 @@ class Chores:
     def submit(self, tag, job):
         self.jobs.append((tag, job))
 
-    def take(self):
+    def take_ended(self):
         jobs, self.jobs = self.jobs, []
         return [run(*job) for job in jobs]
 
@@ -70,7 +70,7 @@ class Chores:
         pass
 
     def close(self):
-        self.take()
+        self.take_ended()
 
 
 class Life:

@@ -142,7 +142,7 @@ def test_metadata_is_not_replayed_before_all_of_its_roles_are_told(cluster, monk
         follower.applied = committed
         return changes
 
-    follower.go_on = replay
+    follower.replay_slice = replay
     unlimited = SimpleNamespace(follow=lambda image, changes: None)
     bills = SimpleNamespace(follow=lambda quotas: None)
     following = CoordinatorFollowing(

@@ -175,7 +175,7 @@ class Machine:
         found = partition.log.locate(2, 1 << 20, RECORDS)
         assert found is not None
         assert not self.disk.exists(f"{partition.log.path}/{MARK}")
-        data = self.disk.open(f"{partition.log.path}/{0:020d}.log")
+        data = self.disk.open_file(f"{partition.log.path}/{0:020d}.log")
         assert topic_id in data.pread(data.size(), 0)
         data.close()
 
@@ -332,7 +332,7 @@ def test_a_change_that_cannot_be_seen_is_found_within_a_minute(monkeypatch):
 def test_a_list_that_cannot_be_read_removes_nothing():
     machine = filled()
     machine.delete(OLD)
-    machine.disk.open(f"{DATA}/{TRASH_FILE}", write=True).truncate(10)
+    machine.disk.open_file(f"{DATA}/{TRASH_FILE}", write=True).truncate(10)
     machine.start()
     for _ in range(3):
         machine.turn()

@@ -14,7 +14,7 @@ from appliance.ioproc import leaving
 from appliance.ioproc.leaving import A_JOB, A_TURN
 from appliance.ioproc.trash import read_mark
 from appliance.metadata.changes import PartitionAdded
-from appliance.metadata.trash import bury, entry, write
+from appliance.metadata.trash import bury, entry, write_trash
 from appliance.ring import partition_table as columns
 
 PARTITIONS = 3 * A_TURN
@@ -192,7 +192,7 @@ def kept(life, monkeypatch):
     image = life.cluster.image
     topic = life.topic = image.topics_by_name["t"]
     listed = entry(bury(image, topic, NOW_MS, size=140, records=2))
-    write(life.disk, str(life.cluster.folder), [listed], {})
+    write_trash(life.disk, str(life.cluster.folder), [listed], {})
     life.home.apply([life.cluster.remove("t")], 40)
     return life
 

@@ -17,7 +17,7 @@ class Writes:
     def __init__(self, goes_on):
         self.count, self._goes_on = 0, goes_on
 
-    def seen(self, now_ns):
+    def on_record_written(self, now_ns):
         self.count += 1
 
     def goes_on(self, now_ns):

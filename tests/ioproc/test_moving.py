@@ -56,7 +56,7 @@ class Jobs:
 
     wait = run
 
-    def take(self):
+    def take_ended(self):
         self.run()
         done, self.done = self.done, []
         return done
@@ -371,7 +371,7 @@ MIB = 1 << 20
 def guarded(world, free):
     """Another guard for the second folder: so many bytes are free, 10 MiB must be."""
     guard = SpaceGuard(10 * MIB, 0)
-    guard.look(0, 1 << 40, free)
+    guard.read_space(0, 1 << 40, free)
     world.served.spaces = [world.space, guard]
     return guard
 
@@ -390,12 +390,12 @@ def test_a_copy_gives_way_when_room_is_needed_and_begins_again_when_there_is_som
     assert moves.begin(partition, 1, NOW_MS) == 0
     moves.tick(world.now_ns, NOW_MS)
     assert futures(world)
-    guard.look(0, 1 << 40, 9 * MIB)
+    guard.read_space(0, 1 << 40, 9 * MIB)
     for _ in range(20):
         moves.tick(world.now_ns, NOW_MS)
         world.turn(ms=1100)
     assert not futures(world) and partition.future == (0, 0, 0)
-    guard.look(0, 1 << 40, 100 * MIB)
+    guard.read_space(0, 1 << 40, 100 * MIB)
     for _ in range(5):
         moves.tick(world.now_ns, NOW_MS)
         world.turn(ms=1100)

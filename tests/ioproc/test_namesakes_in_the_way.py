@@ -11,7 +11,7 @@ from test_replicas_come_and_go import placed
 
 from appliance.base.os_disk import OsDisk
 from appliance.logstore.recovery import write_metadata
-from appliance.metadata.trash import bury, entry, write
+from appliance.metadata.trash import bury, entry, write_trash
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_a_deleted_topic_comes_back_though_a_namesake_is_in_the_way(cluster, met
     first.world.append(0, batch(b"v"), acks=1)
     first.world.settle()
     listed = entry(bury(cluster.image, topic, NOW_MS, size=70, records=1))
-    write(OsDisk(), str(cluster.folder), [listed], {})
+    write_trash(OsDisk(), str(cluster.folder), [listed], {})
     first.home.apply([cluster.remove("t")], 40)
     first.settle()
     assert names(cluster) == [f"t-0.{topic.topic_id.hex()}-delete"]
@@ -127,7 +127,7 @@ def test_a_deleted_topic_whose_folder_is_there_twice_is_put_away(cluster):
     (cluster.folder / away).mkdir()
     (cluster.folder / away / f"{0:020d}.log").write_bytes(b"a part of it")
     listed = entry(bury(cluster.image, topic, NOW_MS, size=70, records=1))
-    write(OsDisk(), str(cluster.folder), [listed], {})
+    write_trash(OsDisk(), str(cluster.folder), [listed], {})
     cluster.remove("t")
     second = cluster.live()
     settle(second)
@@ -143,10 +143,10 @@ def test_folders_that_are_removed_for_want_of_room_do_not_come_back(cluster):
     first.world.append(0, batch(b"v"), acks=1)
     first.world.settle()
     listed = bury(cluster.image, topic, NOW_MS, size=70, records=1)
-    write(OsDisk(), str(cluster.folder), [entry(listed)], {})
+    write_trash(OsDisk(), str(cluster.folder), [entry(listed)], {})
     first.home.apply([cluster.remove("t")], 40)
     first.settle()
-    write(OsDisk(), str(cluster.folder), [entry(replace(listed, let_go=True))], {})
+    write_trash(OsDisk(), str(cluster.folder), [entry(replace(listed, let_go=True))], {})
     cluster.image.topics_by_name["t"] = cluster.image.topics_by_id[topic.topic_id] = topic
     placed(cluster, 2, 1, leader=2, epoch=3)
     second = cluster.live()

@@ -40,7 +40,7 @@ from appliance.ioproc.pulling import leader as leaders
 from appliance.logstore import swap
 from appliance.metadata.changes import PartitionAdded
 from appliance.metadata.trash import bury, entry
-from appliance.metadata.trash import write as write_list
+from appliance.metadata.trash import write_trash as write_list
 from appliance.peers.link import Link
 from appliance.ring.partition_table import CLEANED_TO
 from appliance.shell.bugs import Bugs

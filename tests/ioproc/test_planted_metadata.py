@@ -26,7 +26,7 @@ FOLLOWS = (
 )
 READS = (
     *FOLLOWS,
-    "Follower.go_on", "Follower.is_far", "Follower.catch_up", "Follower._replay_log",
+    "Follower.replay_slice", "Follower.is_far", "Follower.catch_up", "Follower._replay_log",
     "Follower._next_segment", "Follower._replay_segment", "Follower._replay_batches",
     "Follower._level_with", "Follower._replay_batch", "Follower._apply",
 )  # fmt: skip

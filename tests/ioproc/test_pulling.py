@@ -352,7 +352,7 @@ def test_who_follows_many_gives_a_question_up_later(follower):
         made = Leader(OTHER, follower.env, Level(follower.env))
         for number in range(count):
             made._fetcher.at((bytes(16), number), Position(0, 0, 0, 0))
-        assert made._fetcher.ask(0) is not None
+        assert made._fetcher.next_fetch(0) is not None
         made._waits = True
         made._fetcher.at((bytes(16), count), Position(0, 0, 0, 0))
         return next(now_ms for now_ms in range(10_000) if not made._hurry(now_ms))
@@ -365,7 +365,7 @@ def test_damaged_records_are_not_taken(leader, follower):
     led = leader.add("t")
     write(led.log, batch(b"x" * 50), epoch=0)
     path = f"{led.log.path}/{0:020d}.log"
-    file = led.log.disk.open(path, write=True)
+    file = led.log.disk.open_file(path, write=True)
     file.pwritev([b"!"], 70)
     partition = follower.add(led)
     follower.until(lambda: follower.said.of("records-not-taken"))

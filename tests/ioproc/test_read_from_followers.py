@@ -53,7 +53,7 @@ def follower(world, visible=3):
 
 def rise(world, p, to):
     """The leader tells its high watermark."""
-    if p.progress.told(to):
+    if p.progress.on_leader_high_watermark(to):
         p.rise()
         world.core.publish(p)
 

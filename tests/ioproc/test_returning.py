@@ -12,7 +12,7 @@ from test_leaving import CountingDisk
 from appliance.base.errors import StorageFailed
 from appliance.ioproc.returning import A_JOB
 from appliance.metadata.changes import PartitionAdded
-from appliance.metadata.trash import bury, entry, write
+from appliance.metadata.trash import bury, entry, write_trash
 from appliance.ring import partition_table as columns
 
 PARTITIONS = 2 * A_JOB + 3
@@ -29,7 +29,7 @@ def life(tmp_path):
     one.world.turn()
     one.world.settle()
     listed = entry(bury(cluster.image, topic, NOW_MS, size=70, records=1))
-    write(one.keeping._disk, str(tmp_path), [listed], {})
+    write_trash(one.keeping._disk, str(tmp_path), [listed], {})
     one.home.apply([cluster.remove("t")], 40)
     settle(one)
     assert folders(one) == []

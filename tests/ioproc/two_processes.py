@@ -253,7 +253,7 @@ class Both:
         found = {}
         for name in TOPICS:
             path = f"{DATA}/{name}-0/{0:020d}.log"
-            file = self.disk.open(path)
+            file = self.disk.open_file(path)
             data, at, said = file.pread(file.size(), 0), 0, []
             file.close()
             while at + 61 <= len(data):

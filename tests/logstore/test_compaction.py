@@ -343,7 +343,7 @@ def test_damage_is_reported_and_changes_nothing():
     log = new_log()
     for _ in range(40):
         append(log, [(b"k", b"v" * 150)])
-    file = log.disk.open(f"{PATH}/{0:020d}.log", write=True)
+    file = log.disk.open_file(f"{PATH}/{0:020d}.log", write=True)
     file.pwritev([b"?"], 100)
     file.close()
     job = Compactor(log.disk, begin(log, 0, 0), lambda _: None)

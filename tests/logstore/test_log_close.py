@@ -143,7 +143,7 @@ def test_an_end_writes_an_index_that_had_lost_its_last_entries(disk):
     log = reopened(disk)
     path, _ = log.active.index_paths()
     log.let_go()
-    file = disk.open(path, write=True)
+    file = disk.open_file(path, write=True)
     file.truncate(8)
     file.close()
     log = reopened(disk)

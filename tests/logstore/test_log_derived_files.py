@@ -90,7 +90,7 @@ def test_partition_metadata_is_kafka_s():
     disk._node("/t-0/partition.metadata").data[:] = b""
     assert read_topic_id(disk, "/t-0") is None
     with pytest.raises(StorageFailed):
-        read_topic_id(disk, "/none/such") or disk.open("/none/such")
+        read_topic_id(disk, "/none/such") or disk.open_file("/none/such")
 
 
 def test_names():

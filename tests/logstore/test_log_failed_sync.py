@@ -169,7 +169,7 @@ def test_what_was_aborted_is_known_for_as_long_as_its_marker_is_there(seed):
 def power_takes_the_marker(life):
     """Its entry was faster."""
     life.transaction(committed=False)
-    file = life.disk.open(f"{PATH}/{0:020d}.txnindex")
+    file = life.disk.open_file(f"{PATH}/{0:020d}.txnindex")
     file.sync()
     file.close()
     life.disk.sync_dir(PATH)

@@ -67,7 +67,7 @@ def test_a_range_begins_with_the_batch_and_ends_below_the_limit(seed, count, aga
         base, position, length, first = found
         assert first == len(visible[0])
         name = f"/t-0/{base:020d}.log"
-        file = log.disk.open(name)
+        file = log.disk.open_file(name)
         in_segment = file.size() - position
         assert file.pread(length, position) == b"".join(visible)[:length]
         whole = min(sum(map(len, visible)), in_segment)

@@ -66,7 +66,7 @@ def test_a_compacted_log_has_holes_by_nature():
 def test_an_index_that_names_no_batch_is_not_believed():
     log = closed_log(index_interval_bytes=0)
     remove(log, 4)
-    index = log.disk.open(f"{log.path}/{2:020d}.index", write=True)
+    index = log.disk.open_file(f"{log.path}/{2:020d}.index", write=True)
     for entry in (bytes(8), b"\0\0\0\1\0\0\0\7", b"\0\0\0\1\x7f\0\0\0", b"\xff" * 8):
         index.truncate(0)
         index.pwritev([entry], 0)
@@ -78,7 +78,7 @@ def test_an_index_that_names_no_batch_is_not_believed():
 def test_nothing_is_said_behind_a_segment_whose_end_is_not_known():
     log = closed_log()
     remove(log, 4)
-    log.disk.open(f"{log.path}/{2:020d}.log", write=True).pwritev([bytes(20)], 0)
+    log.disk.open_file(f"{log.path}/{2:020d}.log", write=True).pwritev([bytes(20)], 0)
     assert missing.offsets(reopened(log)) == []
 
 

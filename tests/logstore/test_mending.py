@@ -77,7 +77,7 @@ def test_a_damaged_batch_is_a_hole_that_consumers_get_past(number, clean):
     assert opened.end_offset == RECORDS
     stage(opened, batch(99), 5, 0)
     assert opened.commit() is None and opened.end_offset == RECORDS + 2
-    assert log.disk.open(f"{BESIDE}/{name}").pread(1 << 20, 0) == broken
+    assert log.disk.open_file(f"{BESIDE}/{name}").pread(1 << 20, 0) == broken
 
 
 def test_two_damages_in_a_segment_leave_what_lies_between():
@@ -112,7 +112,7 @@ def test_offsets_of_a_lost_end_are_not_given_again(clean):
     log = closed()
     name = named(log, ".log")[-1]
     at, header = list(batches_of(log, name))[-2]
-    log.disk.open(f"{FOLDER}/{name}", write=True).truncate(at + 50)
+    log.disk.open_file(f"{FOLDER}/{name}", write=True).truncate(at + 50)
     made, end = mend(log, orderly=clean)
     assert made.lost == [(header.base_offset, RECORDS - 1)] and end == RECORDS
     opened, offsets = serves(log, end, clean=clean)
@@ -201,7 +201,7 @@ def test_killed_anywhere_a_repair_is_gone_on_with_and_nothing_is_deleted():
             pass
         disk.crash_at = -1
         places_of_it = [f"{folder}/{name}" for folder in (FOLDER, BESIDE)]
-        there = [disk.open(one).pread(1 << 20, 0) for one in places_of_it if disk.exists(one)]
+        there = [disk.open_file(one).pread(1 << 20, 0) for one in places_of_it if disk.exists(one)]
         assert broken in there
         finish_swaps(disk, FOLDER)
         again = plan(disk, FOLDER, damages(log, known), RECORDS)

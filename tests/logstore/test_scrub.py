@@ -64,11 +64,11 @@ def batches_of(log, name):
 
 
 def content(log, name):
-    return log.disk.open(f"{FOLDER}/{name}").pread(1 << 30, 0)
+    return log.disk.open_file(f"{FOLDER}/{name}").pread(1 << 30, 0)
 
 
 def write(log, name, data, position):
-    log.disk.open(f"{FOLDER}/{name}", write=True).pwritev([data], position)
+    log.disk.open_file(f"{FOLDER}/{name}", write=True).pwritev([data], position)
 
 
 def test_a_sound_log_has_no_damage_however_it_is_read():
@@ -136,7 +136,7 @@ def test_a_torn_end_is_a_tail_only_where_nothing_says_that_it_was_written():
     log = closed()
     name = named(log, ".log")[-1]
     *_, (at, header) = batches_of(log, name)
-    log.disk.open(f"{FOLDER}/{name}", write=True).truncate(at + header.size - 1)
+    log.disk.open_file(f"{FOLDER}/{name}", write=True).truncate(at + header.size - 1)
     base = header.base_offset
     for known, kind in (
         (ScrubbedLog(recovery_point=base, gaps=False), TAIL),
@@ -153,7 +153,7 @@ def test_a_log_that_ends_early_on_a_batch_is_seen_by_what_was_on_the_disk():
     log = closed()
     name = named(log, ".log")[-1]
     *_, (at, header) = batches_of(log, name)
-    log.disk.open(f"{FOLDER}/{name}", write=True).truncate(at)
+    log.disk.open_file(f"{FOLDER}/{name}", write=True).truncate(at)
     known = ScrubbedLog(recovery_point=header.base_offset + 2, gaps=False)
     [one] = found(log, known)
     assert (one.kind, one.first, one.last) == (RECORDS, header.base_offset, header.base_offset + 1)

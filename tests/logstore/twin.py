@@ -59,7 +59,7 @@ def stored(log: PartitionLog, start: int | None = None, most: int = 5000) -> lis
     batches: list[bytes] = []
     while (found := log.locate(offset, most, log.end_offset)) is not None:
         base, position, length, first = found
-        file = log.disk.open(f"{log.path}/{base:020d}.log")
+        file = log.disk.open_file(f"{log.path}/{base:020d}.log")
         data = file.pread(length, position)
         file.close()
         assert len(data) == length

@@ -59,7 +59,9 @@ class Folder:
 
     def snapshot(self, follower: Follower) -> None:
         name = SnapshotId(follower.applied, 1)
-        pieces = checkpoint.write(follower.image, name, VoterSet(), now_ms=1, last_log_timestamp=1)
+        pieces = checkpoint.write_checkpoint(
+            follower.image, name, VoterSet(), now_ms=1, last_log_timestamp=1
+        )
         (self.log / name.file_name).write_bytes(b"".join(pieces))
 
 
@@ -114,7 +116,7 @@ def test_much_is_replayed_in_slices_and_seen_when_all_of_it_is(folder, monkeypat
     monkeypatch.setattr("appliance.metadata.follower.A_SLICE", 10)
     slow = Follower(OsDisk(), str(folder.path), table())
     first = folder.append(topic(1), partition(1, 0))
-    slow.go_on(first)
+    slow.replay_slice(first)
     before = slow.image
     folder.append(topic(2), *(partition(2, index) for index in range(35)))
     for number in range(3, 9):
@@ -123,7 +125,9 @@ def test_much_is_replayed_in_slices_and_seen_when_all_of_it_is(folder, monkeypat
     far = folder.end
     steps = 0
     assert slow.is_far(far)
-    while (changes := slow.go_on(far if not steps else folder.append(topic(9 + steps)))) is None:
+    while (
+        changes := slow.replay_slice(far if not steps else folder.append(topic(9 + steps)))
+    ) is None:
         assert (slow.image, slow.applied) == (before, first) and slow.is_far(far)
         assert (
             list(before.topics_by_name) == ["t1"]
@@ -135,7 +139,7 @@ def test_much_is_replayed_in_slices_and_seen_when_all_of_it_is(folder, monkeypat
     fast = Follower(OsDisk(), str(folder.path), table())
     fast.catch_up(first)
     assert fast.catch_up(far) == changes and fast.image == slow.image
-    slow.go_on(folder.end)
+    slow.replay_slice(folder.end)
     fast.catch_up(folder.end)
     assert fast.image == slow.image
 
@@ -145,15 +149,15 @@ def test_a_log_that_goes_in_the_middle_of_the_slices_is_left_for_a_snapshot(fold
     monkeypatch.setattr("appliance.metadata.follower.READ_BYTES", 256)
     slow = Follower(OsDisk(), str(folder.path), table())
     first = folder.append(topic(1))
-    slow.go_on(first)
+    slow.replay_slice(first)
     for number in range(2, 40):
         folder.append(topic(number))
-    assert slow.go_on(folder.end) is None
+    assert slow.replay_slice(folder.end) is None
     fast = Follower(OsDisk(), str(folder.path), table())
     fast.catch_up(folder.end)
     folder.snapshot(fast)
     folder.segment.unlink()
-    while (changes := slow.go_on(folder.end)) is None:
+    while (changes := slow.replay_slice(folder.end)) is None:
         pass
     assert changes == [TopicAdded(f"t{number}", ID[number]) for number in range(2, 40)]
     assert slow.applied == folder.end and slow.image == fast.image

@@ -209,7 +209,9 @@ def test_a_checkpoint_gives_the_image_back(records):
     _, image = consistent(records)
     name = checkpoint.SnapshotId(5, 1)
     data = b"".join(
-        checkpoint.write(image, name, checkpoint.VoterSet(), now_ms=1, last_log_timestamp=0)
+        checkpoint.write_checkpoint(
+            image, name, checkpoint.VoterSet(), now_ms=1, last_log_timestamp=0
+        )
     )
     found = checkpoint.read(data)
     assert state(replayed(map(kraft.decode, found.values))) == state(image)

@@ -52,7 +52,7 @@ def test_a_record_that_contradicts_others_is_skipped(folder, kind):
     assert set(one.image.topics_by_name) == {"t1", "t2"} and one.applied == folder.end == 3
     assert [(offset, name) for offset, name, _ in told] == [(1, kind)] and one.faults == 1
     folder.append(topic(3))
-    one.go_on(folder.end)
+    one.replay_slice(folder.end)
     assert "t3" in one.image.topics_by_name and len(told) == 1, "it is told once"
 
 
@@ -90,10 +90,10 @@ def test_in_slices_it_is_skipped_as_well(folder, monkeypatch):
     told = Told()
     one = follower(folder, told)
     folder.append(topic(0))
-    one.go_on(folder.end)
+    one.replay_slice(folder.end)
     for number in range(1, 9):
         folder.append(topic(number), partition(number, number))
-    while one.go_on(folder.end) is None:
+    while one.replay_slice(folder.end) is None:
         pass
     assert len(one.image.topics_by_name) == 9 and len(told) == one.faults == 8
 
@@ -138,7 +138,7 @@ def test_damaged_bytes_are_read_again_until_they_are_sound(folder, sliced, monke
     damage(folder)
 
     def read():
-        while (changes := one.go_on(folder.end)) is None:
+        while (changes := one.replay_slice(folder.end)) is None:
             pass
         return changes
 
@@ -163,7 +163,7 @@ def test_damaged_bytes_are_passed_by_a_snapshot(folder, sliced, monkeypatch):
     damage(folder)
     folder.snapshot(sound)
     found = []
-    while (changes := one.go_on(folder.end)) is None:
+    while (changes := one.replay_slice(folder.end)) is None:
         pass
     found += changes
     assert one.image.topics_by_name == sound.image.topics_by_name and one.applied == folder.end

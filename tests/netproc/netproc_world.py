@@ -102,7 +102,7 @@ class World:
         self.sockets()
         for peer, arrived in self.links.poll():
             server.handle(peer, arrived)
-        self.ended = server.turn(self.now_ns) == STOP
+        self.ended = server.run_once(self.now_ns) == STOP
         self.control_turn()
 
     def sockets(self):
@@ -117,18 +117,18 @@ class World:
         """A real one, in which everything is open; turn it with `io_turn`."""
         self.shell = IoProcess(self.io_seat, self.io, OsDisk(), self.log, self.loop)
         while self.table.state(IO) != READY:
-            self.shell.turn(self.now_ns)
+            self.shell.run_once(self.now_ns)
         return self.shell
 
     def io_turn(self):
         for peer, arrived in self.io.poll():
             self.shell.handle(peer, arrived)
-        self.shell.turn(self.now_ns)
+        self.shell.run_once(self.now_ns)
 
     def control_turn(self):
         for peer, arrived in self.control_links.poll():
             self.control.handle(peer, arrived)
-        self.control.turn(self.now_ns)
+        self.control.run_once(self.now_ns)
 
     def asked(self):
         """What the I/O process finds in its ring."""

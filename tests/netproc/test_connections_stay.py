@@ -168,7 +168,7 @@ def test_who_does_not_get_through_is_prepared_again_in_the_next_turn_only(monkey
         software=None, client_id=None, pause_until_ns=0, principal=ANONYMOUS, session=None,
     )  # fmt: skip
     tried = []
-    monkeypatch.setattr(handing, "send", lambda *given: tried.append(given))
+    monkeypatch.setattr(handing, "send_connection", lambda *given: tried.append(given))
     parting = HandoverSource(None, -1, lambda _: "PLAINTEXT", None, 0)
     for _ in range(3):
         assert not parting.takes(one)
@@ -223,7 +223,7 @@ def test_a_guest_arrives_as_it_was():
             os.urandom(99_999),
         )
         assert handing.receive(theirs) is None
-        assert handing.send(ours, sent)
+        assert handing.send_connection(ours, sent)
         got = handing.receive(theirs)
         with got.sock:
             got.sock.sendall(b"over there")
@@ -233,7 +233,7 @@ def test_a_guest_arrives_as_it_was():
                     assert getattr(got, name) == getattr(sent, name), name
             assert (got.asked, got.gone) == (["a", "ü"], ["b"])
         count = 0
-        while handing.send(ours, sent):  # until the other side would have to read
+        while handing.send_connection(ours, sent):  # until the other side would have to read
             count += 1
         assert count > 1
         for one in handing.receive_all(theirs):

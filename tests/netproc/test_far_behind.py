@@ -40,7 +40,7 @@ def partitions(world, name="many"):
 def slices(monkeypatch):
     """How many records each slice replays, from now on."""
     counts = []
-    go_on, decode = follower.Follower.go_on, follower.decode_record
+    go_on, decode = follower.Follower.replay_slice, follower.decode_record
 
     def decoded(value):
         if counts:
@@ -51,7 +51,7 @@ def slices(monkeypatch):
         counts.append(0)
         return go_on(one, committed)
 
-    monkeypatch.setattr(follower.Follower, "go_on", going_on)
+    monkeypatch.setattr(follower.Follower, "replay_slice", going_on)
     monkeypatch.setattr(follower, "decode_record", decoded)
     return counts
 
@@ -120,7 +120,7 @@ def test_no_turn_ends_with_a_wait_while_there_is_more_to_replay(world):
     create(world.client())
     world.turn()
     while is_behind(world):
-        wait_ms = world.server.turn(world.now_ns)
+        wait_ms = world.server.run_once(world.now_ns)
         assert wait_ms == 0 or not is_behind(world)
     world.turn()
     world.end()
@@ -161,8 +161,8 @@ def test_what_control_had_answered_is_lost_with_it(world):
     world.server.peers_changed(world.links.changed_peers())
     world.links.confirm()
     while is_behind(world):
-        world.server.turn(world.now_ns)
-    world.server.turn(world.now_ns)
+        world.server.run_once(world.now_ns)
+    world.server.run_once(world.now_ns)
     assert maker.sock.recv(1) == b"", "hung up on, as on everybody who waited for control"
     assert partitions(world) == PARTITIONS
     assert not world.server.exchanges.living

@@ -34,7 +34,7 @@ def turn_alone(world, times=3):
     for _ in range(times):
         world.now_ns += 1_000_000
         world.sockets()
-        world.server.turn(world.now_ns)
+        world.server.run_once(world.now_ns)
 
 
 def forwarded(world):

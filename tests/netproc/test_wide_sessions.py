@@ -44,14 +44,14 @@ class Counting(World):
         for peer, arrived in self.links.poll():
             self.crossed.update(NAMES[one.op] for one in arrived)
             self.server.handle(peer, arrived)
-        self.server.turn(self.now_ns)
+        self.server.run_once(self.now_ns)
         self.control_turn()
 
     def io_step(self):
         for peer, arrived in self.io.poll():
             self.crossed.update(NAMES[one.op] for one in arrived)
             self.shell.handle(peer, arrived)
-        self.shell.turn(self.now_ns)
+        self.shell.run_once(self.now_ns)
 
     def until(self, done):
         give_up = time.monotonic() + LIMIT_S

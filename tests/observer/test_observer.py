@@ -25,7 +25,7 @@ def tables():
 
 
 def take(made, at_ns=0):
-    return snapshot.take(made, at_ns, lambda peer: 1.5)
+    return snapshot.take_snapshot(made, at_ns, lambda peer: 1.5)
 
 
 # What is read ---------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ def test_a_running_appliance_is_read_and_does_not_notice(fresh_appliance):
     assert between.bytes_in == 5 * len(frame) + len(produce("unseen"))
     assert sum(between.errors.values()) == 1
     assert 10 < between.percentile_us(0.5) < 10_000_000
-    observer.traffic.look()
+    observer.traffic.find_changed()
     (seen,) = [one for one in observer.traffic.topics.values() if one.records_in]
     assert (seen.records_in, seen.batches_in) == (15, 5)
     assert {one.state for one in after.processes} == {"ready"}

@@ -20,10 +20,10 @@ def looked(*payloads):
 def test_every_codec_is_opened_and_only_once(monkeypatch):
     codecs = (NONE, GZIP, SNAPPY, LZ4, ZSTD)
     _, machine = looked(*((codec, compress(codec, b"")) for codec in codecs))
-    (first, *_) = found = machine.look(1000)
+    (first, *_) = found = machine.read_pushes(1000)
     assert [one.wrong for one in found] == [""] * 5
     monkeypatch.setattr(client_metrics, "samples", None)
-    assert machine.look(1050)[0] is first
+    assert machine.read_pushes(1050)[0] is first
 
 
 def test_what_cannot_be_opened_says_why():
@@ -31,5 +31,5 @@ def test_what_cannot_be_opened_says_why():
     packed = bomb.compress(bytes(OPENED_MAX + 1)) + bomb.flush()
     assert len(packed) < 1 << 16
     _, machine = looked((GZIP, packed), (ZSTD, b"nonsense"), (NONE, b"\x0a\xff"))
-    for one in machine.look(1000):
+    for one in machine.read_pushes(1000):
         assert one.samples == () and one.wrong

@@ -22,7 +22,7 @@ def table():
 def whole(table):
     """The sums by a new reader, who reads every row."""
     fresh = Traffic(table)
-    fresh.look()
+    fresh.find_changed()
     return fresh.topics
 
 
@@ -48,7 +48,7 @@ def test_sums_are_those_of_all_rows_whatever_happens_to_them(table):
             chance.choice(table.served)[at + columns.BYTES_OUT] += chance.randrange(2)
         if chance.random() < 0.2 or step == 1999:
             before = dict(seen.topics)
-            changed = seen.look()
+            changed = seen.find_changed()
             assert seen.topics == whole(table)
             both = before.keys() | seen.topics.keys()
             assert changed == {t for t in both if before.get(t) != seen.topics.get(t)}
@@ -73,12 +73,12 @@ def test_what_rests_is_not_read_again(table):
     handles = [table.add(TopicId(bytes([n % 5]) * 16), n) for n in range(3 * BLOCK)]
     watched = Watched(table)
     seen = Traffic(watched)
-    assert len(seen.look()) == 5
+    assert len(seen.find_changed()) == 5
     assert len(watched.read) == 3
-    assert seen.look() == set()
+    assert seen.find_changed() == set()
     assert len(watched.read) == 3
     table.set(handles[BLOCK + 1], columns.BYTES_IN, 7)
-    (topic,) = seen.look()
+    (topic,) = seen.find_changed()
     assert watched.read[3:] == [(BLOCK, 2 * BLOCK)]
     assert seen.topics[topic] == Sums(partitions=COUNT, offline=COUNT, bytes_in=7)
 

@@ -46,7 +46,7 @@ class Turns:
         end = time.monotonic() + LIMIT_S
         while not fact():
             assert time.monotonic() < end
-            wait_ms = link.turn()
+            wait_ms = link.run_once()
             if fact():
                 return
             for fd, mask in self._epoll.poll(min(wait_ms, 100) / 1000):
@@ -116,7 +116,7 @@ def greeted(turns, asking, server, link, make=OtherSide):
     turns.until(asking, accept)
     (other,) = accepted
     other.sock.setblocking(True)
-    asking.turn()
+    asking.run_once()
     turns.until(asking, lambda: link()._talk.in_flight == 1)
     other.greet()
     turns.until(asking, lambda: not link()._talk.waiting)

@@ -23,14 +23,14 @@ def one_link(brokers):
 
 def test_a_broker_is_asked_at_the_address_that_it_registered(turns, server):
     brokers, heard = brokers_at(turns, {2: server.getsockname()}), []
-    assert brokers.turn() == NEVER and not brokers.links
-    assert brokers.ask(2, METADATA, VERSIONS, ASK, heard.append, 10_000)
+    assert brokers.run_once() == NEVER and not brokers.links
+    assert brokers.ask_peer(2, METADATA, VERSIONS, ASK, heard.append, 10_000)
     other = greeted(turns, brokers, server, lambda: one_link(brokers))
     other.answer(other.take(), metadata())
     turns.until(brokers, lambda: heard)
     assert heard[0].controller_id == 2
     assert brokers.ask_raw(2, METADATA, VERSIONS, ASK, heard.append, 10_000)
-    brokers.turn()
+    brokers.run_once()
     other.answer(other.take(), metadata())
     turns.until(brokers, lambda: len(heard) == 2)
     assert heard[1].version == 12 and len(brokers.links) == 1
@@ -40,16 +40,16 @@ def test_a_broker_is_asked_at_the_address_that_it_registered(turns, server):
 
 def test_nobody_is_asked_who_is_not_registered(turns):
     heard = []
-    assert not brokers_at(turns, {}).ask(2, METADATA, VERSIONS, ASK, heard.append, 10_000)
+    assert not brokers_at(turns, {}).ask_peer(2, METADATA, VERSIONS, ASK, heard.append, 10_000)
     assert not heard
 
 
 def test_who_registers_elsewhere_is_asked_there(turns, server):
     where = {2: ("127.0.0.1", free_port())}
     brokers, heard = brokers_at(turns, where), []
-    brokers.ask(2, METADATA, VERSIONS, ASK, heard.append, 10_000)
+    brokers.ask_peer(2, METADATA, VERSIONS, ASK, heard.append, 10_000)
     where[2] = server.getsockname()
-    brokers.ask(2, METADATA, VERSIONS, ASK, heard.append, 10_000)
+    brokers.ask_peer(2, METADATA, VERSIONS, ASK, heard.append, 10_000)
     (lost,) = heard
     assert isinstance(lost, PeerError) and lost.code == NETWORK_EXCEPTION
     other = greeted(turns, brokers, server, lambda: one_link(brokers))

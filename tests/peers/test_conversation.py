@@ -83,7 +83,7 @@ def other(talk):
 
 def ask(talk, heard, key=METADATA, versions=None, body=None, until_ms=100, *, raw=False):
     versions = versions or range(13)
-    talk.ask(key, versions, body or METADATA_ASK, heard.append, until_ms, raw=raw)
+    talk.ask_peer(key, versions, body or METADATA_ASK, heard.append, until_ms, raw=raw)
 
 
 def metadata(controller=1):
@@ -192,13 +192,13 @@ def test_who_hears_an_answer_may_ask_again_and_may_end_the_connection(talk, othe
         talk.closed("enough")
 
     other.open()
-    talk.ask(METADATA, range(13), METADATA_ASK, again, 100)
+    talk.ask_peer(METADATA, range(13), METADATA_ASK, again, 100)
     (head,) = other.take()
     other.answer(head, metadata())
     (head,) = other.take()
     other.answer(head, metadata())
     assert len(heard) == 2
-    talk.ask(METADATA, range(13), METADATA_ASK, enough, 100)
+    talk.ask_peer(METADATA, range(13), METADATA_ASK, enough, 100)
     ask(talk, heard)
     first, second = other.take()
     bodies = [messages.encode_response(response(METADATA, 12, metadata()))] * 2

@@ -43,8 +43,8 @@ def link_to(turns, port, host="127.0.0.1", clock=None):
 
 def connected(turns, link, server, heard):
     """The link has asked, and the other side has greeted it and has the request."""
-    link.ask(METADATA, 12, ASK, heard.append, 10_000)
-    link.turn()
+    link.ask_peer(METADATA, 12, ASK, heard.append, 10_000)
+    link.run_once()
     return greeted(turns, link, server, lambda: link)
 
 
@@ -52,10 +52,10 @@ def test_asks_of_a_real_appliance(turns, appliance):
     host, _, port = appliance.bootstrap.rpartition(":")
     link = link_to(turns, int(port), "localhost" if host == "127.0.0.1" else host)
     heard = []
-    link.ask(
+    link.ask_peer(
         18, 4, {"client_software_name": "x", "client_software_version": "1"}, heard.append, 9000
     )
-    link.ask(METADATA, 13, ASK, heard.append, 9000)
+    link.ask_peer(METADATA, 13, ASK, heard.append, 9000)
     link.ask_raw(METADATA, 12, ASK, heard.append, 9000)
     turns.until(link, lambda: len(heard) == 3)
     versions, metadata, raw = heard
@@ -67,7 +67,7 @@ def test_asks_of_a_real_appliance(turns, appliance):
     assert link.idle
     link.close()
     assert turns.watched == 0
-    link.ask(METADATA, 13, ASK, heard.append, 9000)
+    link.ask_peer(METADATA, 13, ASK, heard.append, 9000)
     turns.until(link, lambda: len(heard) == 4)
     assert heard[3].cluster_id == metadata.cluster_id, "a link that was closed may be asked again"
     link.close()
@@ -77,7 +77,7 @@ def test_nobody_listens(turns):
     link = link_to(turns, free_port())
     heard = []
     for _ in range(3):
-        link.ask(METADATA, 12, ASK, heard.append, 10_000)
+        link.ask_peer(METADATA, 12, ASK, heard.append, 10_000)
         before = len(heard)
         turns.until(link, lambda: len(heard) > before)  # noqa: B023
     assert [error.code for error in heard] == [NETWORK_EXCEPTION] * 3
@@ -92,8 +92,8 @@ def test_a_connection_that_is_not_made_in_time_is_not_refused(turns):
         first.connect(server.getsockname())
         link = link_to(turns, server.getsockname()[1], clock=clock)
         heard = []
-        link.ask(METADATA, 12, ASK, heard.append, 600_000)
-        link.turn()
+        link.ask_peer(METADATA, 12, ASK, heard.append, 600_000)
+        link.run_once()
         clock.ahead_ns = 60_000_000_000
         turns.until(link, lambda: heard)
         assert [error.code for error in heard] == [NETWORK_EXCEPTION]
@@ -103,12 +103,12 @@ def test_a_connection_that_is_not_made_in_time_is_not_refused(turns):
 def test_a_turn_without_anything_to_say_or_hear_asks_nothing_of_the_system(turns, server):
     clock, heard = Counting(), []
     link = link_to(turns, server.getsockname()[1], clock=clock)
-    assert link.turn() == NEVER
+    assert link.run_once() == NEVER
     there = connected(turns, link, server, heard)
     there.answer(there.take(), metadata())
     turns.until(link, lambda: heard)
     looked = clock.looked
-    assert [link.turn() for _ in range(5)] == [NEVER] * 5
+    assert [link.run_once() for _ in range(5)] == [NEVER] * 5
     assert clock.looked == looked
     link.close()
     there.sock.close()
@@ -118,8 +118,8 @@ def test_it_pauses_between_tries_and_longer_each_time(turns):
     link = link_to(turns, free_port())
     heard, waits = [], []
     for number in range(3):
-        link.ask(METADATA, 12, ASK, heard.append, 10_000)
-        waits.append(link.turn())
+        link.ask_peer(METADATA, 12, ASK, heard.append, 10_000)
+        waits.append(link.run_once())
         turns.until(link, lambda: len(heard) > number)  # noqa: B023
     assert waits[1] > 0 and waits[2] > waits[1]
 
@@ -127,13 +127,13 @@ def test_it_pauses_between_tries_and_longer_each_time(turns):
 def test_it_pauses_longer_each_time_where_nothing_but_versions_is_answered(turns, server):
     link = link_to(turns, server.getsockname()[1], clock=(clock := Ahead()))
     heard, waits = [], []
-    link.ask(METADATA, 12, ASK, heard.append, 10_000)
-    link.turn()
+    link.ask_peer(METADATA, 12, ASK, heard.append, 10_000)
+    link.run_once()
     for number in range(4):
         greeted(turns, link, server, lambda: link).sock.close()
         turns.until(link, lambda: len(heard) > number)  # noqa: B023
-        link.ask(METADATA, 12, ASK, heard.append, 10_000)
-        waits.append(link.turn())
+        link.ask_peer(METADATA, 12, ASK, heard.append, 10_000)
+        waits.append(link.run_once())
         clock.ahead_ns += 2_000_000_000
     assert 0 < waits[0] < waits[1] < waits[2] < waits[3] <= 1000
     link.close()
@@ -154,7 +154,7 @@ def test_the_next_address_of_a_name_is_tried(turns, server, monkeypatch):
     monkeypatch.setattr(socket, "getaddrinfo", addresses)
     link = link_to(turns, port, "one.name")
     heard = []
-    link.ask(METADATA, 12, ASK, heard.append, 10_000)
+    link.ask_peer(METADATA, 12, ASK, heard.append, 10_000)
     turns.until(link, lambda: heard)
     assert heard[0].code == NETWORK_EXCEPTION
     other = connected(turns, link, server, heard)
@@ -168,7 +168,7 @@ def test_the_next_address_of_a_name_is_tried(turns, server, monkeypatch):
 def test_a_name_that_is_none_is_told(turns):
     link = link_to(turns, 9, "no.such.host.invalid")
     heard = []
-    link.ask(METADATA, 12, ASK, heard.append, 30_000)
+    link.ask_peer(METADATA, 12, ASK, heard.append, 30_000)
     turns.until(link, lambda: heard)
     assert isinstance(heard[0], PeerError)
     assert not isinstance(heard[0], Refused)
@@ -182,7 +182,7 @@ def test_a_connection_closed_from_there_is_told_at_once_and_made_again(turns, se
     other.sock.close()
     turns.until(link, lambda: heard)
     assert [error.code for error in heard] == [NETWORK_EXCEPTION]
-    assert link.turn() == NEVER, "nothing is to be done before somebody asks"
+    assert link.run_once() == NEVER, "nothing is to be done before somebody asks"
     other = connected(turns, link, server, heard)
     other.answer(other.take(), metadata())
     turns.until(link, lambda: len(heard) == 2)
@@ -197,8 +197,8 @@ def test_what_is_not_answered_in_time_ends_the_connection(turns, server):
     heard = []
     other = connected(turns, link, server, heard)
     other.take()
-    link.ask(METADATA, 12, ASK, heard.append, 90_000)
-    link.turn()
+    link.ask_peer(METADATA, 12, ASK, heard.append, 90_000)
+    link.run_once()
     clock.ahead_ns = 60_000_000_000
     turns.until(link, lambda: heard)
     assert [error.code for error in heard] == [REQUEST_TIMED_OUT, NETWORK_EXCEPTION]
@@ -213,8 +213,8 @@ def test_a_request_larger_than_the_socket_takes_at_once_goes_out_in_pieces(turns
     other.answer(other.take(), metadata())
     turns.until(link, lambda: heard)
     names = [{"name": f"{number:0200}", "topic_id": bytes(16)} for number in range(30_000)]
-    link.ask(METADATA, 12, {**ASK, "topics": names}, heard.append, 30_000)
-    link.turn()
+    link.ask_peer(METADATA, 12, {**ASK, "topics": names}, heard.append, 30_000)
+    link.run_once()
     other.sock.setblocking(False)
     came = bytearray()
 

@@ -134,7 +134,7 @@ def test_who_knows_the_password_is_served(turns, server, beside, mechanism):
     heard, failures = [], []
     link = link_to(turns, server, mechanism, failures)
     for _ in range(2):
-        link.ask(METADATA, 12, ASK, heard.append, 60_000)
+        link.ask_peer(METADATA, 12, ASK, heard.append, 60_000)
     turns.until(link, lambda: len(heard) == 2)
     assert [one.controller_id for one in heard] == [2, 2] and not failures
     link.close()
@@ -150,7 +150,7 @@ def test_a_wrong_password_is_told_with_its_reason(turns, server, beside, mechani
     beside(other)
     heard, failures = [], []
     link = link_to(turns, server, mechanism, failures, password="wr0ng-secret")
-    link.ask(METADATA, 12, ASK, heard.append, 60_000)
+    link.ask_peer(METADATA, 12, ASK, heard.append, 60_000)
     turns.until(link, lambda: heard)
     assert isinstance(heard[0], PeerError) and heard[0].code == NETWORK_EXCEPTION
     assert "the login of this node is refused: user node: No!" in heard[0].message
@@ -167,7 +167,7 @@ def test_a_mechanism_that_is_not_offered_is_named(turns, server, beside):
     beside(other)
     heard, failures = [], []
     link = link_to(turns, server, "SCRAM-SHA-512", failures)
-    link.ask(METADATA, 12, ASK, heard.append, 60_000)
+    link.ask_peer(METADATA, 12, ASK, heard.append, 60_000)
     turns.until(link, lambda: heard)
     assert failures == ["mechanism SCRAM-SHA-512 is not offered there: PLAIN"]
 
@@ -186,7 +186,7 @@ def test_who_answers_as_no_broker_does_is_none(turns, server, beside, garbage):
     beside(other)
     heard = []
     link = link_to(turns, server, PLAIN, [])
-    link.ask(METADATA, 12, ASK, heard.append, 60_000)
+    link.ask_peer(METADATA, 12, ASK, heard.append, 60_000)
     turns.until(link, lambda: heard)
     assert isinstance(heard[0], PeerError) and not link.connected
 
@@ -208,7 +208,7 @@ def test_a_login_that_ends_is_renewed_between_two_requests(turns, server, beside
     link = link_to(turns, server, "SCRAM-SHA-256", failures, clock=clock)
     for ahead_s in (0, 80, 90):
         clock.ahead_ns = ahead_s * 1_000_000_000
-        link.ask(METADATA, 12, ASK, heard.append, 600_000)
+        link.ask_peer(METADATA, 12, ASK, heard.append, 600_000)
         due = len(heard) + 1
         turns.until(link, lambda due=due: len(heard) == due)
     assert [one.controller_id for one in heard] == [2, 2, 2]

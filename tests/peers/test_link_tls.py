@@ -101,7 +101,7 @@ def test_requests_and_answers_cross_it(turns, server, pki, beside, brokers):
     beside(lambda: Answering(server, server_side(pki), brokers).serve(3))
     link, heard = secured(turns, server, client_side(pki)), []
     for _ in range(3):
-        link.ask(METADATA, 12, ASK, heard.append, 60_000)
+        link.ask_peer(METADATA, 12, ASK, heard.append, 60_000)
     turns.until(link, lambda: len(heard) == 3)
     assert [len(answer.brokers) for answer in heard] == [brokers] * 3
     assert [one.node_id for one in heard[2].brokers] == list(range(brokers))
@@ -112,7 +112,7 @@ def test_requests_and_answers_cross_it(turns, server, pki, beside, brokers):
 
 def refused(turns, link):
     heard = []
-    link.ask(METADATA, 12, ASK, heard.append, 10_000)
+    link.ask_peer(METADATA, 12, ASK, heard.append, 10_000)
     turns.until(link, lambda: heard)
     assert isinstance(heard[0], PeerError)
     assert heard[0].code == NETWORK_EXCEPTION

@@ -44,7 +44,7 @@ def test_a_connection_to_a_host_that_is_cut_off_is_given_up(turns):
         link = Link(1, network.address(1), PORT, turns, OsClock(), "node 2")
         link._talk.opened = lambda until_ms: None  # nothing is under way: only probes tell
         heard = []
-        link.ask(METADATA, 12, ASK, heard.append, 600_000)
+        link.ask_peer(METADATA, 12, ASK, heard.append, 600_000)
         turns.until(link, lambda: link.connected)
         network.cut(1, US)
         turns.until(link, lambda: heard)

@@ -64,7 +64,7 @@ class Asker:
         self.heard = []
         self.other.open({key: (version, version), API_VERSIONS: (0, 4)})
         self.version = version
-        self.talk.ask(
+        self.talk.ask_peer(
             key, range(version, version + 1), lambda _: b"", self.heard.append, 9, raw=raw
         )
         (frame,) = self.talk.outgoing()
@@ -104,7 +104,7 @@ def test_whatever_is_answered_to_the_first_question_is_believed_or_ends_the_conn
     for _ in range(10 * EACH):
         talk = Conversation("node 1", "penstock")
         heard, other = [], OtherSide(talk)
-        talk.ask(3, range(13), lambda _: b"", heard.append, 9)
+        talk.ask_peer(3, range(13), lambda _: b"", heard.append, 9)
         talk.opened(9)
         talk.outgoing()
         body = way(messages.encode_response(any_answer(18, 3, rng)), rng)

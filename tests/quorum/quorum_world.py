@@ -168,7 +168,7 @@ class World:
                 continue
             if one.replica.leads and one.log.last_epoch != one.replica.epoch:
                 one.writes([(one.replica.epoch, None)])
-            known, messages = one.replica.take()
+            known, messages = one.replica.take_effects()
             one.known = known or one.known
             for number, what in messages:
                 if isinstance(what, Fetch):

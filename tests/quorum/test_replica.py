@@ -88,7 +88,7 @@ class Quorum:
             busy = False
             for one in list(self.hears):
                 self.lead(one)
-                for target, what in self[one].take()[1]:
+                for target, what in self[one].take_effects()[1]:
                     busy = True
                     if target in self.hears:
                         self.tell(one, self[target], what)
@@ -227,7 +227,7 @@ def test_who_was_alone_disturbs_nobody():
         for one in three.hears:
             three[one].fetch()
         three[alone].tick(ms)
-        three[alone].take()
+        three[alone].take_effects()
     three.hears[alone] = None
     three.at(12000)
     assert three[leader].epoch == 1 and three.leader() == leader
@@ -277,7 +277,7 @@ def test_nobody_votes_twice_in_an_epoch_whatever_it_forgot():
     log = Log()
     one = Replica(A, numbered((A, B, C)), QuorumState(), log, lambda most: 0, 0)
     assert one.vote(Vote(1, B, 0, 0, False), 0) == Voted(1, NOBODY, True, False)
-    known, _ = one.take()
+    known, _ = one.take_effects()
     assert known == QuorumState(1, NOBODY, B)
     again = Replica(A, numbered((A, B, C)), known, log, lambda most: 0, 0)
     assert not again.vote(Vote(1, C, 0, 0, False), 0).granted
@@ -320,26 +320,26 @@ def test_an_observer_whose_leader_is_gone_asks_one_voter_after_the_other():
         0,
         Times(lost=50),
     )
-    assert [who for who, _ in one.take()[1]] == [A]
+    assert [who for who, _ in one.take_effects()[1]] == [A]
     one.lost(B, 10)  # it follows somebody else
     assert one.deadline == Times().fetch_timeout
     one.lost(A, 10)
     assert one.deadline == 60
     one.tick(60)
     assert (one.role, one.leader) == (Role.UNATTACHED, NOBODY)
-    ((asked, _),) = one.take()[1]
+    ((asked, _),) = one.take_effects()[1]
     assert asked == C
     assert one.deadline == 60 + Times().fetch_timeout, "who is slow is not asked again meanwhile"
     assert one.fetched(Fetched(4, NOBODY), 100) == -1  # it does not know either
     assert one.deadline == 201
     one.tick(201)
-    assert len(one.take()[1]) == 1
+    assert len(one.take_effects()[1]) == 1
     one.lost(C, 210)
     assert one.deadline == 311
     one.tick(311)
     assert one.fetched(Fetched(5, B), 320) == -1
     assert (one.role, one.leader, one.epoch) == (Role.FOLLOWER, B, 5)
-    assert [who for who, _ in one.take()[1]] == [C, B]
+    assert [who for who, _ in one.take_effects()[1]] == [C, B]
 
 
 def test_an_observer_asks_seeds_too_because_voters_may_have_moved():
@@ -351,11 +351,11 @@ def test_an_observer_asks_seeds_too_because_voters_may_have_moved():
 
     known, voters = QuorumState(3, leader=A), numbered((A, B))
     one = Replica(OBSERVER, voters, known, Log([3]), chance, 0, seeds=(-2,))
-    one.take()
+    one.take_effects()
     asked = []
     for _ in range(3):
         one.tick(one.deadline)
-        asked += [target for target, _ in one.take()[1]]
+        asked += [target for target, _ in one.take_effects()[1]]
     assert sorted(asked) == [-2, A, B]
 
 

@@ -140,18 +140,24 @@ def test_changes_take_tokens_and_nothing_is_allowed_in_debt():
     table = table_of(2, 11)
     meters = Meters(table, 1, Windows(), Bucket(11.0))
     meters.configure({ANYONE: {MUTATION: 2.0}})
-    assert meters.take("u", "c", 20, 50_000, strict=True) == (True, 0)
-    assert meters.take("u", "c", 10, 50_000, strict=True) == (True, 0), "2 left: not in debt yet"
-    assert meters.take("u", "c", 1, 50_000, strict=True) == (False, 4000)
+    assert meters.take_tokens("u", "c", 20, 50_000, strict=True) == (True, 0)
+    assert meters.take_tokens("u", "c", 10, 50_000, strict=True) == (True, 0), (
+        "2 left: not in debt yet"
+    )
+    assert meters.take_tokens("u", "c", 1, 50_000, strict=True) == (False, 4000)
     [usage] = meters.usage(51_000)
     assert (usage.wait_ms, usage.pauses, usage.entity) == (3000, 1, ANYONE)
     assert usage.used == pytest.approx(1 + 6 / 22)
-    assert meters.take("u", "c", 1, 53_999, strict=True)[0] is False
-    assert meters.take("u", "c", 1, 54_000, strict=True) == (True, 0)
-    assert meters.take("u", "c", 5, 54_000, strict=False) == (True, 3000), "told, not refused"
-    assert meters.take("u", "other", 5, 54_000, strict=True) == (True, 0)
-    assert meters.take("u", "c", 22, 10**7, strict=True) == (True, 0), "never more than it holds"
-    assert meters.take("u", "c", 1, 10**7, strict=False) == (True, 500)
+    assert meters.take_tokens("u", "c", 1, 53_999, strict=True)[0] is False
+    assert meters.take_tokens("u", "c", 1, 54_000, strict=True) == (True, 0)
+    assert meters.take_tokens("u", "c", 5, 54_000, strict=False) == (True, 3000), (
+        "told, not refused"
+    )
+    assert meters.take_tokens("u", "other", 5, 54_000, strict=True) == (True, 0)
+    assert meters.take_tokens("u", "c", 22, 10**7, strict=True) == (True, 0), (
+        "never more than it holds"
+    )
+    assert meters.take_tokens("u", "c", 1, 10**7, strict=False) == (True, 500)
 
 
 def test_what_is_counted_under_a_limit_that_is_gone_is_not_told():

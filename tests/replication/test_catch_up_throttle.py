@@ -24,7 +24,7 @@ def answer(pace, now_ns, took_ns, writing=True, others=0, grown=0):
     size = pace.limit(writing=writing)
     pace.asked(now_ns)
     pace.took(size)
-    pace.went(100, grown)
+    pace.add_progress(100, grown)
     held_ns = now_ns + took_ns
     return size, held_ns, held_ns + pace.rest_ms(held_ns, others, writing=writing) * MS
 
@@ -32,7 +32,7 @@ def answer(pace, now_ns, took_ns, writing=True, others=0, grown=0):
 def test_writing_goes_on_for_a_moment():
     writing = Writing()
     assert not writing.goes_on(0)
-    writing.seen(5 * S)
+    writing.on_record_written(5 * S)
     assert writing.goes_on(5 * S) and writing.goes_on(5 * S + QUIET_NS - 1)
     assert not writing.goes_on(5 * S + QUIET_NS)
 
@@ -119,7 +119,7 @@ def test_whatever_happens_it_goes_on(history):
         assert LEAST <= limit <= (MOST if writing else UNLIMITED)
         pace.asked(now)
         pace.took(size)
-        pace.went(gained, grown)
+        pace.add_progress(gained, grown)
         now += took_ns
         rest = pace.rest_ms(now, others, writing=writing)
         assert rest == pace.rest_ms(now, others, writing=writing), "it is decided once"

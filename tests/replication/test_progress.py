@@ -171,7 +171,7 @@ class Run:
         if not self.leads:
             told = self.high + ahead - 2
             before, self.high = self.high, max(self.high, min(told, self.end))
-            assert self.real.told(told) == (self.high > before)
+            assert self.real.on_leader_high_watermark(told) == (self.high > before)
 
     def truncate(self, back, _):
         if not self.leads:
@@ -309,7 +309,7 @@ def test_what_a_new_leader_may_not_know_stays_visible():
     """It leads with what its predecessor said was visible, and waits for its own followers."""
     one = Progress(0, 8, 6)
     one.follow(1)
-    assert one.told(7)
+    assert one.on_leader_high_watermark(7)
     one.lead(2, (2,), (2,))
     assert one.high_watermark == 7
     one.replica_at(2, 5, 0)
@@ -352,7 +352,7 @@ def test_a_transaction_is_stable_when_its_marker_is_visible():
         lambda one: one.lead(4),
         lambda one: one.follow(5),
         lambda one: one.truncated(3, {}),
-        lambda one: one.told(3),
+        lambda one: one.on_leader_high_watermark(3),
         lambda one: one.holds(99),
         lambda one: one.appended(1, 0),
         lambda one: one.starts_at(99),

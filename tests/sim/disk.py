@@ -240,7 +240,7 @@ class SimFile:
         self._inode.write_synced(data, position)
         self._disk.end_if_cut()
 
-    def forget(self, length: int, position: int) -> None:
+    def drop_cached(self, length: int, position: int) -> None:
         named = range(position // PAGE, -(-(position + length) // PAGE))
         self._inode.drop(self._inode.lost.intersection(named))
 
@@ -365,7 +365,7 @@ class SimDisk:
         folder.set(name, inode)
         return SimFile(self, path, inode, write=True)
 
-    def open(self, path: str, *, write: bool = False) -> SimFile:
+    def open_file(self, path: str, *, write: bool = False) -> SimFile:
         node = self._node(path)
         assert isinstance(node, Inode)
         return SimFile(self, path, node, write=write)

@@ -87,7 +87,7 @@ class Leader:
 
     def look(self):
         fetched, self.fetched = self.fetched, False
-        if self.isolation.look(self.now, self.answered_ms, fetched=fetched):
+        if self.isolation.is_isolated(self.now, self.answered_ms, fetched=fetched):
             self.story.sent_away(self)
             waiting, self.waiting = self.waiting, []
             for done in waiting:
@@ -206,22 +206,22 @@ def test_clients_of_who_is_cut_off_write_on(some):
 class TellsNobody(Isolation):
     """As Apache Kafka: who is cut off goes on."""
 
-    def look(self, now_ms, answered_ms, *, fetched):
+    def is_isolated(self, now_ms, answered_ms, *, fetched):
         return False
 
 
 class ControllerAlone(Isolation):
     """Without a controller nobody is served."""
 
-    def look(self, now_ms, answered_ms, *, fetched):
-        return super().look(now_ms, answered_ms, fetched=False)
+    def is_isolated(self, now_ms, answered_ms, *, fetched):
+        return super().is_isolated(now_ms, answered_ms, fetched=False)
 
 
 class ReplicasAlone(Isolation):
     """Who leads nothing that others follow is never served."""
 
-    def look(self, now_ms, answered_ms, *, fetched):
-        return super().look(now_ms, 1, fetched=fetched)
+    def is_isolated(self, now_ms, answered_ms, *, fetched):
+        return super().is_isolated(now_ms, 1, fetched=fetched)
 
 
 @pytest.mark.parametrize("isolation", [TellsNobody, ControllerAlone, ReplicasAlone])

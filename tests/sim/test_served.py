@@ -44,8 +44,8 @@ class LyingDisk(SimDisk):
         made = super().create(path)
         return LyingFile(self, path, made._inode, write=True)
 
-    def open(self, path, *, write=False):
-        found = super().open(path, write=write)
+    def open_file(self, path, *, write=False):
+        found = super().open_file(path, write=write)
         return LyingFile(self, path, found._inode, write=write)
 
 

@@ -75,7 +75,7 @@ class Broker:
 
     # The connection (`watching.Watched`) ----------------------------------------------------------
 
-    def ask(self, _key, _version, _message, done, timeout_ms):
+    def ask_peer(self, _key, _version, _message, done, timeout_ms):
         self.unanswered.append(done)
         self.connected = True
         self.world.after(self.world.rng.uniform(0, SLOW_MS), self.answer, done)
@@ -92,7 +92,7 @@ class Broker:
             self.connected = False
             self.story.hears(done, PeerError(REQUEST_TIMED_OUT, "no answer in time"))
 
-    def turn(self):
+    def run_once(self):
         return NEVER
 
     def close(self):

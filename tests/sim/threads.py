@@ -18,7 +18,7 @@ class Threads:
         jobs, self.jobs = self.jobs, []
         self.done += [run(*one) for one in jobs]
 
-    def take(self):
+    def take_ended(self):
         done, self.done = self.done, []
         return done
 

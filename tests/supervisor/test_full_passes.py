@@ -65,7 +65,7 @@ class Sleeper:
     def __init__(self, turns):
         self.left = turns
 
-    def turn(self, now_ns):
+    def run_once(self, now_ns):
         self.left -= 1
         return 1000 if self.left else STOP
 

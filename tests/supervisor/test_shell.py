@@ -192,7 +192,7 @@ class Shell:
         self.files.append(mask)
         os.eventfd_read(self.file)
 
-    def turn(self, now_ns):
+    def run_once(self, now_ns):
         self.left -= 1
         self.links.flush()
         return STOP if self.left == 0 else 0
@@ -305,7 +305,7 @@ def test_what_is_written_follows_the_level_and_what_is_kept_does_not(tmp_path, l
         log.event(priority, "said")
     log.event_from(6, "said", "10.0.0.1")
     log.event_from(6, "said", "10.0.0.1")
-    log.note(6, "noted")
+    log.note_event(6, "noted")
     os.close(fd)
     lines = (tmp_path / "log").read_text().splitlines()
     assert ["noted" if "noted" in line else int(line[1]) for line in lines] == written
@@ -346,9 +346,9 @@ def test_what_a_log_says_can_be_read_from_its_ring_from_any_thread(tmp_path):
     fd, log = log_file(tmp_path, "supervisor")
     for n in range(100):
         log.event(4, "early", n=n)
-    log.keep(table.writer("supervisor"), levels())
+    log.attach_ring(table.writer("supervisor"), levels())
     log.event(5, "late", client="a\x1b[31m", partition=None)
-    log.note(6, "unsaid", took_ms=3)
+    log.note_event(6, "unsaid", took_ms=3)
     found, missed = reader.read_events()
     assert [one.event for one in found] == ["early"] * 64 + ["late", "unsaid"], "a start has few"
     assert found[-2].fields == (("client", "a\x1b[31m"), ("partition", "None"))

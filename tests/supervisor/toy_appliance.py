@@ -56,7 +56,7 @@ class Toy:
         self.begun = True
         self.links.set_state(READY)
 
-    def turn(self, now_ns):
+    def run_once(self, now_ns):
         if self.seat.processes.drain >= self.drain_stage:
             assert not os.path.exists(os.path.join(self.seat.data_dir, CLEAN_NAME))
             with open(os.path.join(self.seat.data_dir, "ended"), "a") as file:
@@ -73,14 +73,14 @@ class ToyControl(Toy):
 
     drain_stage = 3
 
-    def turn(self, now_ns):
+    def run_once(self, now_ns):
         table = self.seat.processes
         if table.leaving and table.member and self.leaves:
             with open(os.path.join(self.seat.data_dir, "ended"), "a") as file:
                 file.write("left\n")
             table.set_member(False)
             os.eventfd_write(self.seat.supervisor_doorbell, 1)
-        return super().turn(now_ns)
+        return super().run_once(now_ns)
 
     def start(self):
         path = os.path.join(self.seat.data_dir, "member")
@@ -139,10 +139,10 @@ class ToyNetproc(Toy):
             assert asked == peer
             client.answer({"generation": m.a, "payload": m.payload.decode()})
 
-    def turn(self, now_ns):
+    def run_once(self, now_ns):
         if self.seat.processes.drain:
             self.links.set_state(DRAINING)
-        return super().turn(now_ns)
+        return super().run_once(now_ns)
 
     def who(self):
         table = self.seat.processes

@@ -52,8 +52,8 @@ class Talker(ToyNetproc):
             self.answered[peer] = m.token + 1
             assert m.payload == body(m.token) if m.op == ANSWERED else m.a == 3 * m.token
 
-    def turn(self, now_ns):
-        wait = super().turn(now_ns)
+    def run_once(self, now_ns):
+        wait = super().run_once(now_ns)
         if not self.begun or wait < 0:
             return wait
         for peer in self.peers:

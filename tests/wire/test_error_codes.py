@@ -62,14 +62,14 @@ def test_they_are_found_in_every_answer_that_is_served(key):
         for _ in range(20):
             values = values_of(layout_of(cls), rng)
             wanted = [code for code in codes_in(build(cls, values)) if code]
-            assert sorted(error_codes.told(key, version, values)) == sorted(wanted)
+            assert sorted(error_codes.collect_codes(key, version, values)) == sorted(wanted)
             found += len(wanted)
     assert found, f"no version of {api_key_map[key]} has an error"
 
 
 def test_what_has_no_value_has_no_error():
-    assert error_codes.told(8, 8, {"throttle_time": 0}) == []
-    assert error_codes.told(3, 9, {"topics": None}) == []
+    assert error_codes.collect_codes(8, 8, {"throttle_time": 0}) == []
+    assert error_codes.collect_codes(3, 9, {"topics": None}) == []
 
 
 def test_every_error_that_kafka_has_can_be_counted():

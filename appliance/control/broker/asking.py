@@ -108,7 +108,7 @@ class BrokerAsker:
                 if now_ms >= at_ms and node in one.links:
                     del one.again[node]
                     self._say(one, node, now_ms)
-            waits = [link.turn() for link in list(one.links.values())]
+            waits = [link.run_once() for link in list(one.links.values())]
             settled = all(map(self._settled, one.what.names))
             if (settled and not one.links) or now_ms >= one.until_ms:
                 self._rounds.remove(one)
@@ -135,7 +135,7 @@ class BrokerAsker:
         }
         link, patience_ms = one.links[node], max(1, one.until_ms - now_ms)
         done = partial(self._answered, one, node, now_ms)
-        link.ask(_DESCRIBE_CONFIGS, _VERSION, values, done, patience_ms, _VERSION)
+        link.ask_peer(_DESCRIBE_CONFIGS, _VERSION, values, done, patience_ms, _VERSION)
 
     def _answered(self, one: _Round, node: int, asked_ms: int, answer: Any) -> None:
         if node not in one.links:
@@ -175,7 +175,7 @@ def _read(answer: Any, names: Iterable[str]) -> dict[str, list[Kept]] | None:
                 found[LATER] = []
                 continue
             try:
-                found[told[row.resource_name]].append(trash.heard(entry.value or ""))
+                found[told[row.resource_name]].append(trash.decode_kept(entry.value or ""))
             except ValueError:
                 return None
     return found

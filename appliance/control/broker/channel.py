@@ -28,7 +28,7 @@ Own = Callable[[int, int, Values, Done], None]
 class NodeLink(Protocol):
     """A connection to one node: `peers.link.Link`."""
 
-    def ask(
+    def ask_peer(
         self,
         api_key: int,
         version: int,
@@ -38,7 +38,7 @@ class NodeLink(Protocol):
         lowest: int = 0,
     ) -> None: ...
 
-    def turn(self) -> int: ...
+    def run_once(self) -> int: ...
 
     def close(self) -> None: ...
 
@@ -85,7 +85,7 @@ class Channel:
         ever."""
         done = partial(self._told, api_key, done)
         if self._link is not None:
-            self._link.ask(api_key, HIGHEST[api_key], values, done, timeout_ms)
+            self._link.ask_peer(api_key, HIGHEST[api_key], values, done, timeout_ms)
         elif self.controller == self._node_id:
             self._own(api_key, HIGHEST[api_key], values, done)
         else:
@@ -104,4 +104,4 @@ class Channel:
 
     def turn(self) -> int:
         """Send and receive; in how many ms to come again at the latest."""
-        return NEVER if self._link is None else self._link.turn()
+        return NEVER if self._link is None else self._link.run_once()

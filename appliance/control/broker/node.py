@@ -87,7 +87,7 @@ class Node:
         log: Log,
     ) -> None:
         self.alone = not config.several
-        token = config.get(JOIN_TOKEN)
+        token = config.get_value(JOIN_TOKEN)
         rows = _none(node_rows.feature(config.int(node_rows.MOST)))
         self._offered = [*_FEATURES, rows, *([_none(f"{TOKEN}{token}")] if token else [])]
         self._is_broker, self._is_controller = config.is_broker, config.is_controller

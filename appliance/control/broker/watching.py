@@ -45,11 +45,11 @@ class Watched(Protocol):
     @property
     def connected(self) -> bool: ...
 
-    def ask(
+    def ask_peer(
         self, api_key: int, version: int, message: Values, done: Done, timeout_ms: int
     ) -> None: ...
 
-    def turn(self) -> int: ...
+    def run_once(self) -> int: ...
 
     def close(self) -> None: ...
 
@@ -158,7 +158,7 @@ class Watching:
                 watch.until_ms = now_ms + _ANSWER_MS
             watch.hear(heard_at(broker_id), now_ms)
             wait_ms = self._look(broker_id, watch, now_ms)
-            soonest = min(soonest, wait_ms, watch.link.turn())
+            soonest = min(soonest, wait_ms, watch.link.run_once())
             if not (watch.asking or watch.there or watch.told):
                 soonest = 0  # it was hung up on just now: it is asked again
         self._due_ms = now_ms + soonest
@@ -172,7 +172,7 @@ class Watching:
         if not watch.asking and (not watch.there or now_ms - watch.since_ms >= _ASK_MS):
             watch.asking, watch.until_ms = True, now_ms + _ANSWER_MS
             heard = partial(self._heard, broker_id, watch)
-            watch.link.ask(DESCRIBE_CLUSTER, 0, _ANYTHING, heard, _PATIENCE_MS)
+            watch.link.ask_peer(DESCRIBE_CLUSTER, 0, _ANYTHING, heard, _PATIENCE_MS)
         if not watch.asking:
             return watch.since_ms + _ASK_MS - now_ms
         if not watch.reached or watch.silent:

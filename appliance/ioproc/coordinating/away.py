@@ -39,7 +39,7 @@ Answered = Callable[[int, int, int], None]
 class BrokerRequests(Protocol):
     """Connections to other brokers (`peers.brokers.Brokers`)."""
 
-    def ask(
+    def ask_peer(
         self,
         node: int,
         api_key: int,
@@ -78,7 +78,7 @@ class Away:
                 answered(node, number, codes.get(key, other))
 
         self.under_way.add(node)
-        if not self._asks.ask(node, KEY, VERSIONS, _request(markers), done, TIMEOUT_MS):
+        if not self._asks.ask_peer(node, KEY, VERSIONS, _request(markers), done, TIMEOUT_MS):
             done(PeerError(errors.BROKER_NOT_AVAILABLE, "it is not registered"))
 
     def open_of(
@@ -87,7 +87,7 @@ class Away:
         """Ask which transactions of this producer are open at the coordinators of that node. done:
         gets ListTransactions' answer or a PeerError, or hears nothing of who is not registered."""
         values = {"state_filters": OPEN, "producer_id_filters": (producer_id,)}
-        self._asks.ask(node, LIST_KEY, LIST_VERSIONS, values, done, timeout_ms)
+        self._asks.ask_peer(node, LIST_KEY, LIST_VERSIONS, values, done, timeout_ms)
 
 
 def _codes(answer: Any) -> tuple[dict[tuple[int, str, int], int], int]:

@@ -108,7 +108,7 @@ class CoordinatorHost:
         try:
             asked = self._requests.take(asker.index, message, len(asker.arena))
         except MalformedRequest:
-            self._answers[asker.index].put(message.token, errors.INVALID_REQUEST, b"")
+            self._answers[asker.index].put_answer(message.token, errors.INVALID_REQUEST, b"")
             self.waiting = True
             return
         if asked is not None and asked.body is None:
@@ -313,7 +313,7 @@ class CoordinatorHost:
             self._tell_bug(f"an answer of API {key} v{version}")
             self._put(asked, errors.UNKNOWN_SERVER_ERROR, b"")
         else:
-            for code in error_codes.told(key, version, values):
+            for code in error_codes.collect_codes(key, version, values):
                 self._counts.failed(key, code)
             if len(body) >= LONG_ANSWER:
                 self.long.answered += len(body)
@@ -321,7 +321,7 @@ class CoordinatorHost:
 
     def _put(self, asked: PendingRequest, code: int, body: bytes) -> None:
         self._requests.asked.pop(asked.call.token, None)
-        self._answers[asked.peer].put(asked.token, code, body)
+        self._answers[asked.peer].put_answer(asked.token, code, body)
         self.waiting = True
 
     # Time, topics, metadata -----------------------------------------------------------------------

@@ -60,7 +60,7 @@ def load(partition: Partition, replayed: Replayed) -> Iterator[bool]:
             if file is None or (segment, log.layout) != at:
                 if file is not None:
                     file.close()
-                at, file = (segment, log.layout), log.disk.open(stem(log.path, segment) + LOG)
+                at, file = (segment, log.layout), log.disk.open_file(stem(log.path, segment) + LOG)
             for after in _batches(file, position, length, replayed):
                 offset = after
                 yield True

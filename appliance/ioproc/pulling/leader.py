@@ -98,7 +98,7 @@ class Leader:
 
     def settle(self, key: Key, partition: Partition) -> None:
         """It is to be fetched from where its log ends, when all of that is held."""
-        self._fetcher.hold(key)
+        self._fetcher.hold_partition(key)
         self._unsettled[key] = partition
 
     def drop(self, key: Key) -> None:
@@ -150,7 +150,7 @@ class Leader:
         self._settle(now_ms, wall_ms)
         due = min(self._go_on(now_ns), self._hurry(now_ms))
         if self._link is not None:
-            due = min(due, self._link.turn())
+            due = min(due, self._link.run_once())
         if takes or self._came is not None:
             return 0
         if self._unsettled:
@@ -211,7 +211,7 @@ class Leader:
             self._fetcher.renew()
         if self._env.throttle.on:
             self._hold_back(now_ms)
-        question = self._fetcher.ask(now_ms)
+        question = self._fetcher.next_fetch(now_ms)
         if question is None:
             return
         link = self._connected()
@@ -249,7 +249,7 @@ class Leader:
         named = [{"name": name, "partitions": some} for name, some in topics.items()]
         values = {"replica_id": self._env.node_id, "isolation_level": 0, "topics": named}
         self._asks_start = True
-        link.ask(_LIST_OFFSETS, 9, values, self._hear, self._env.timeout_ms, lowest=4)
+        link.ask_peer(_LIST_OFFSETS, 9, values, self._hear, self._env.timeout_ms, lowest=4)
 
     def _hear(self, answer: Any) -> None:
         """From within the link: what came is looked at in the next turn."""

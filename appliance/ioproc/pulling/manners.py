@@ -80,7 +80,7 @@ class Level:
     def ends(self, went: Went, size: int, now_ns: int) -> bool:
         gained, missing = went.end - went.begun, went.high_watermark - went.end
         if size and went.key in self._level:
-            self._env.writing.seen(now_ns)
+            self._env.writing.on_record_written(now_ns)
         if missing <= 0:
             self._level.add(went.key)
         return 0 < gained * FAR < missing
@@ -127,9 +127,9 @@ class CatchUpLane:
         self._marks[went.key] = went.high_watermark
         grown = max(0, went.high_watermark - before)
         if grown:
-            self._env.writing.seen(now_ns)
+            self._env.writing.on_record_written(now_ns)
         self._pace.took(size)
-        self._pace.went(went.end - went.begun, grown)
+        self._pace.add_progress(went.end - went.begun, grown)
         return went.end >= went.high_watermark
 
     def forget(self, key: Key) -> None:

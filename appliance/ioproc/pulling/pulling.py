@@ -102,7 +102,7 @@ class Pulling:
         appended, due = self._appended(), NEVER
         if appended != self._seen:
             self._seen = appended
-            self._env.writing.seen(now_ns)
+            self._env.writing.on_record_written(now_ns)
         for node, leader in list(self.behind.items()):
             due = min(due, leader.turn(now_ns, now_ms))
             if leader.moving:

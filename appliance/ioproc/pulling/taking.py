@@ -64,7 +64,7 @@ class Taking:
         """Applies the leader's offsets, once its records are appended."""
         progress = partition.progress
         self._served.rows.leads_to(partition, answer.high_watermark)
-        if progress.told(answer.high_watermark):
+        if progress.on_leader_high_watermark(answer.high_watermark):
             partition.rise()
             self._served.rows.changed[partition] = None
         start = min(answer.log_start, progress.high_watermark)

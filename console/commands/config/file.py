@@ -92,7 +92,7 @@ def show_file(file: str, everything: bool, output: str) -> int:
         setting, entry = declared(key), config.entry(key)
         if entry is None and not everything:
             continue
-        value = shown(config.get(key))
+        value = shown(config.get_value(key))
         row: Row = {"key": key, "value": None if setting.sensitive else value}
         row |= {"source": "file" if entry else "default", "default": shown(config.default(key))}
         rows.append(row | {"doc": setting.doc, "no_effect": setting.inert or None})

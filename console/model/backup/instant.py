@@ -147,7 +147,7 @@ class Running:
         ):
             return None
         snapshot = SnapshotId(image.applied_offset + 1, max(image.epoch, 0))
-        pieces = checkpoint.write(
+        pieces = checkpoint.write_checkpoint(
             image, snapshot, follower.quorum, now_ms=ms, last_log_timestamp=ms
         )
         return Instant(

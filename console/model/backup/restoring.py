@@ -209,7 +209,9 @@ class _Restoring:
             voted = quorum.kraft_version > 0
             quorum_state.write(self._disk, folder, known, dynamic=voted, voters=[me])
         snapshot = SnapshotId(end, epoch)
-        pieces = checkpoint.write(image, snapshot, quorum, now_ms=ms, last_log_timestamp=ms)
+        pieces = checkpoint.write_checkpoint(
+            image, snapshot, quorum, now_ms=ms, last_log_timestamp=ms
+        )
         write_metadata(self._disk, folder, _METADATA_ID, sync=False)
         write_file(self._disk, f"{folder}/{snapshot.file_name}", b"".join(pieces))
 
@@ -278,7 +280,7 @@ class _Log:
     def read(self, base: int, to_ms: int) -> None:
         """A segment that was written: take in its batches, cut it where they are too young."""
         self.bases.append(base)
-        file = self.disk.open(files.stem(self.folder, base) + files.LOG, write=True)
+        file = self.disk.open_file(files.stem(self.folder, base) + files.LOG, write=True)
         try:
             size = file.size()
             scan = Scan(file, 0, size, base, trust_position=size, gaps=True)
@@ -313,7 +315,7 @@ class _Log:
         """
         newest: dict[str, tuple[int, int]] = {}
         for base in self.bases:
-            file = self.disk.open(files.stem(self.folder, base) + files.LOG)
+            file = self.disk.open_file(files.stem(self.folder, base) + files.LOG)
             try:
                 scan = Scan(file, 0, file.size(), base, trust_position=file.size(), gaps=True)
                 for position, header in (one for chunk in scan.chunks() for one in chunk):
@@ -329,7 +331,7 @@ class _Log:
         if not gone:
             return 0
         path = files.stem(self.folder, self.bases[-1]) + files.LOG
-        file = self.disk.open(path, write=True)
+        file = self.disk.open_file(path, write=True)
         try:
             for producer in gone:
                 known = self.states.producers[producer]

@@ -97,7 +97,7 @@ class _Taking:
     def _part(self, log: Log, base: int, size: int) -> Part:
         path = files.stem(log.links, base) + files.LOG
         found = os.stat(path)
-        file = self._disk.open(path)
+        file = self._disk.open_file(path)
         try:
             part = self._as_before(log, base, found, size)
             if part is not None:

@@ -55,7 +55,7 @@ class Changing(Story):
         """Whoever leads is cut off from who votes; who does not vote hears it."""
         for one in self._leading():
             voters = one.quorum.electing.latest
-            self._part(one, [other for other in self.machines if voters.find(other.number)])
+            self._part(one, [other for other in self.machines if voters.find_voter(other.number)])
 
     def leave_one(self):
         """Whoever leads is asked for a change, and cut off from all but one, voter or not."""
@@ -103,7 +103,7 @@ class Changing(Story):
         if not quorum.active or not leader.may_change():
             return
         now = quorum.electing.latest
-        others = [one for one in self.machines if now.find(one.number) is None]
+        others = [one for one in self.machines if now.find_voter(one.number) is None]
         ready = [
             one for one in others if (one.number, one.directory) in quorum.replica.peers
             and quorum.replica.peers[one.number, one.directory].level_ms >= 0
@@ -129,7 +129,7 @@ class Changing(Story):
     def note(self, leader, now, then):
         reached = self.world.reached
         reached("a voter comes" if len(then.voters) > len(now.voters) else "a voter goes")
-        if then.find(leader.number) is None:
+        if then.find_voter(leader.number) is None:
             reached("who leads lets itself go")
         if len(then.voters) == 1:
             reached("one alone votes")

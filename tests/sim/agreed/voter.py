@@ -65,7 +65,7 @@ class Way:
         self.end = None
         self.waiting = {}  # number → (key, version, who hears the answer)
 
-    def ask(self, key, version, values, done, timeout_ms, lowest):
+    def ask_peer(self, key, version, values, done, timeout_ms, lowest):
         machine = self.machine
         machine.count += 1
         body = encode_request(build(request_type(key, version), values))
@@ -78,7 +78,7 @@ class Way:
         self.end.send(Ask(machine.count, key, version, body))
         machine.after(timeout_ms, self.late, machine.count)
 
-    def turn(self):
+    def run_once(self):
         return NEVER
 
     def close(self):

@@ -62,7 +62,7 @@ class Jobs:
         self.done.append(self.node.run(tag, job))
         self.node.turn_soon()
 
-    def take(self):
+    def take_ended(self):
         done, self.done = self.done, []
         return done
 
@@ -219,7 +219,7 @@ class Metadata(Node):
         self.net.flush()
         for peer, messages in self.links.poll():
             self.control.handle(peer, messages)
-        self.control.turn(self.world.clock.now_ns)
+        self.control.run_once(self.world.clock.now_ns)
         self.seats.table.set_applied(NET, self.seats.table.metadata_offset)
         for _, messages in self.net.poll():
             for message in messages:

@@ -28,7 +28,7 @@ class Pulling:
 
     def settle(self, key):
         """It is to be fetched from where its log ends, when all of that is held."""
-        self.fetcher.hold(key)
+        self.fetcher.hold_partition(key)
         if not self.unsettled:
             self.since_ms = self.broker.now_ms
         self.unsettled[key] = None
@@ -74,7 +74,7 @@ class Pulling:
             self.broker.after(HURRY_MS, self.turn)
 
     def ask(self, now_ms):
-        question = self.fetcher.ask(now_ms)
+        question = self.fetcher.next_fetch(now_ms)
         if question is None:
             return
         self.connect()
@@ -129,7 +129,7 @@ class Pulling:
         """What the answer means for one partition."""
         replica = self.broker.replicas[part.key]
         if what == TAKE:
-            replica.take(part)
+            replica.take_effects(part)
             if part.entries:
                 self.settle_later(part.key)
             else:
@@ -145,7 +145,7 @@ class Pulling:
 
     def settle_later(self, key):
         """As `settle`, from within an answer."""
-        self.fetcher.hold(key)
+        self.fetcher.hold_partition(key)
         if not self.unsettled:
             self.since_ms = self.broker.now_ms
         self.unsettled[key] = None

@@ -237,7 +237,7 @@ class Replica:
             self.log.append(entry)
         if part.entries:
             self.appended()
-        risen = self.progress.told(part.high_watermark)
+        risen = self.progress.on_leader_high_watermark(part.high_watermark)
         self.starts_at(min(part.log_start, self.progress.high_watermark))
         if risen:  # what lies before the leader's log start may be another's: it is gone by now
             self.ledger.shown(self)

@@ -277,7 +277,7 @@ class Broker(Node):
         if found is None:
             return b""
         base, position, length, _ = found
-        file = self.disk.open(f"{self.log.path}/{base:020d}.log")
+        file = self.disk.open_file(f"{self.log.path}/{base:020d}.log")
         try:
             return file.pread(length, position)
         finally:
@@ -445,6 +445,6 @@ class Broker(Node):
             self.log.follow(memoryview(message.data), self.now_ms)
             self.log.commit()
             self.appended()
-        self.progress.told(message.high_watermark)
+        self.progress.on_leader_high_watermark(message.high_watermark)
         self.trim(min(message.log_start, self.progress.high_watermark))
         self.after(0 if message.data else 4, self.ask_leader)

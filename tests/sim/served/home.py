@@ -92,7 +92,7 @@ class Home(Node):
 
     def tick(self):
         core, now_ns = self.core, self.world.clock.now_ns
-        if core.space.look(now_ns, *self.disk.space(DATA)) and not core.space.low:
+        if core.space.read_space(now_ns, *self.disk.space(DATA)) and not core.space.low:
             core.core.has_room(0)
         self.turn_soon()
         self.after(TICK_MS, self.tick)

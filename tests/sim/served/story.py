@@ -75,7 +75,7 @@ def records_of(log):
     found, offset = {}, log.log_start_offset
     while (place := log.locate(offset, 1 << 20, log.end_offset)) is not None:
         base, position, length, _ = place
-        file = log.disk.open(f"{log.path}/{base:020d}.log")
+        file = log.disk.open_file(f"{log.path}/{base:020d}.log")
         data = file.pread(length, position)
         file.close()
         for header, batch in batches(data):

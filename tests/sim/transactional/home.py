@@ -122,7 +122,7 @@ class Home(Process):
         )  # fmt: skip
         syncing = Syncing(self.threads, journals, lambda: True)
         self.space = SpaceGuard(0, 0)
-        self.space.look(self.world.clock.now_ns, *self.disk.space(DATA))
+        self.space.read_space(self.world.clock.now_ns, *self.disk.space(DATA))
         served = ServedPartitions(Rows(self.machine.table), syncing, [self.space])
         served.askers[0] = NetprocPeer(0, self.machine.arena, to_net)
         for index, writer in writers.items():
@@ -182,7 +182,10 @@ class Home(Process):
         assert self.disk.failing, "nothing failed"
 
     def tick(self):
-        if self.space.look(self.world.clock.now_ns, *self.disk.space(DATA)) and not self.space.low:
+        if (
+            self.space.read_space(self.world.clock.now_ns, *self.disk.space(DATA))
+            and not self.space.low
+        ):
             self.core.has_room(0)
         self.turn_soon()
         self.after(TICK_MS, self.tick)
