@@ -53,7 +53,7 @@ def make(folder: str, records: int, keys: int, codec: int) -> PartitionLog:
 
 def compact(log: PartitionLog) -> tuple[float, float, int]:
     """CPU seconds for the keys, for writing anew, records that stay. The log stays as it is."""
-    found = cleanable.look(log, 0, log.end_offset, 0)
+    found = cleanable.measure_dirty(log, 0, log.end_offset, 0)
     work = cleanable.work(log, found, 0, MEMORY, 0.9, CHUNK)
     job = Compactor(log.disk, work, lambda _: None)
     began = time.process_time()
@@ -131,7 +131,7 @@ def in_a_process(folder: str) -> Iterator[None]:
 def opened(folder: str) -> PartitionLog:
     """The log that another process made."""
     config = LogConfig(segment_bytes=64 << 20, compact=True, delete=False)
-    return PartitionLog.open(
+    return PartitionLog.open_folder(
         OsDisk(),
         folder,
         config,

@@ -25,7 +25,7 @@ class TokenLimits:
 
 def read_limits(config: object) -> TokenLimits | None:
     """The settings, None where there is no secret key and so no delegation token."""
-    if not isinstance(config, BrokerConfig) or not (secret := config.get(SECRET)):
+    if not isinstance(config, BrokerConfig) or not (secret := config.get_value(SECRET)):
         return None
     return TokenLimits(str(secret), config.int(MAX_LIFETIME), config.int(EXPIRY_TIME))
 

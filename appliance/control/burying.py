@@ -80,7 +80,7 @@ class Burying:
         """True if a journalled deletion is not on the disk yet."""
         return self.writing or self.trash.unwritten
 
-    def begin(self) -> bool:
+    def begin_note(self) -> bool:
         """Write the next note; whether there is one."""
         if self.writing or (note := self.trash.job()) is None:
             return False
@@ -93,12 +93,12 @@ class Burying:
         self.writing = False
         self.trash.wrote(note, failure)
 
-    def turn(self, now_ms: int) -> bool:
+    def drop_expired(self, now_ms: int) -> bool:
         """Now and then: let go of what is over. Whether a note was begun."""
         if self._level() and self.trash.due(now_ms):
             quorum = self._quorum
-            self.trash.tick(quorum.image, self._settings(quorum.image), quorum.seen, now_ms)
-        return self.begin()
+            self.trash.tick(quorum.image, self._settings(quorum.image), quorum.replayed_end, now_ms)
+        return self.begin_note()
 
     def blocked_ms(self, name: str) -> int:
         """For how long the name must not be created by who goes on asking for it."""

@@ -21,7 +21,7 @@ class CommitTimes:
         self._since_ns = 0
         self._count = self._took_ns = 0
 
-    def look(self, leads: bool, agreed: int, end: int, now_ns: int) -> None:
+    def record_commits(self, leads: bool, agreed: int, end: int, now_ns: int) -> None:
         """agreed: exclusive end of what is. end: of the log. now_ns: monotonic."""
         if not leads:
             self._end = _NOTHING
@@ -33,7 +33,7 @@ class CommitTimes:
         if self._end == _NOTHING and agreed < end:
             self._end, self._since_ns = end, now_ns
 
-    def take(self) -> tuple[int, int]:
+    def take_totals(self) -> tuple[int, int]:
         """(commits, ns that they took together) since it was asked last."""
         told = self._count, self._took_ns
         self._count = self._took_ns = 0

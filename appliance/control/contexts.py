@@ -97,7 +97,7 @@ class Contexts:
     def refresh(self, context: AdminContext) -> None:
         """Refreshes the values that the previous request may have changed."""
         started = self._started
-        context.situation.free_rows = started.rows.free - started.quorum.images.partitions
+        context.situation.free_rows = started.rows.free_rows - started.quorum.images.partitions
         context.situation.counts = context.situation.node_rows = None
         context.situation.no_room = self._room.lacking()
         context.now_ms = started.clock.wall_ms()

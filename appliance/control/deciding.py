@@ -84,7 +84,7 @@ class Deciding:
         context.rights = self._callers.of(caller.encode())
         context.situation.permit = self._mutations.permit(key, version, caller)
 
-    def own(self, key: int, version: int, values: Values) -> Decision:
+    def decide_own(self, key: int, version: int, values: Values) -> Decision:
         """Decides this node's own request, while it leads."""
         context = self._contexts.context()
         context.rights = OURSELVES

@@ -40,9 +40,9 @@ class DynamicListeners:
         self._showing = ListenerTlsCheck(config)
         self.anew = False
 
-    def look(self, changes: Iterable[Change], image: MetadataImage) -> None:
+    def apply_changes(self, changes: Iterable[Change], image: MetadataImage) -> None:
         """This was committed, and is in the image. Raises StorageFailed."""
-        self._showing.look(image)
+        self._showing.check_image(image)
         if self._looked and not any(self._mine(one) for one in changes):
             return
         self._looked = True

@@ -82,14 +82,14 @@ class Fencing:
         if self.heartbeats is not None:
             self._watching.follow(image.brokers)
 
-    def turn(self, now_ms: int) -> int:
+    def fence_expired(self, now_ms: int) -> int:
         """Fence who is late, now and then give leadership back; when (ms) to come again at the
         latest."""
         heartbeats, balancing = self.heartbeats, self._balancing
         if heartbeats is None or balancing is None:
             return NEVER
         self._now_ms = now_ms
-        waits = self._watching.turn(now_ms, heartbeats.heard_at)
+        waits = self._watching.check_brokers(now_ms, heartbeats.heard_at)
         if now_ms >= max(heartbeats.deadline, self._again_ms):
             with suppress(DiskFull, NotController):
                 self._again_ms = now_ms + _AGAIN_MS

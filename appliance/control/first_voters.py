@@ -105,7 +105,7 @@ def check(first: FirstVoters, config: BrokerConfig) -> None:
         )
 
 
-def write(disk: Disk, data_dir: str, voters: Iterable[Voter], now_ms: int) -> None:
+def write_first_snapshot(disk: Disk, data_dir: str, voters: Iterable[Voter], now_ms: int) -> None:
     """As a snapshot of an empty log, which KRaft's format step leaves too."""
     folder = f"{data_dir}/{LOG_FOLDER}"
     if not disk.exists(folder):
@@ -140,7 +140,9 @@ def write_late(
     folder = f"{data_dir}/{LOG_FOLDER}"
     if disk.exists(folder) and _begun(disk, folder):
         return False
-    write(disk, data_dir, first.voters(config, identity.node_id, identity.directory_id), now_ms)
+    write_first_snapshot(
+        disk, data_dir, first.voters(config, identity.node_id, identity.directory_id), now_ms
+    )
     return True
 
 

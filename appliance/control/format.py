@@ -85,7 +85,7 @@ def open_or_format(
         first = FirstVoters()
     if first is not None:
         named = first.voters(config, node_id, new.directory_id)
-        first_voters.write(disk, data_dir, named, now_ms)
+        first_voters.write_first_snapshot(disk, data_dir, named, now_ms)
     write_file(disk, f"{data_dir}/{META_PROPERTIES}", identity.encode(new))
     return new, True
 

@@ -104,7 +104,7 @@ class Homes:
         except (DiskFull, NotController, PeerError):
             self._ids.refuse(ioproc)
         else:
-            self._ids.put(ioproc, first, self._quorum.seen)
+            self._ids.add_block(ioproc, first, self._quorum.replayed_end)
 
     def _assign(self, message: Message, node: Node | None) -> None:
         """A partition has moved, or nearly so: write down the folder that it is in, or let the
@@ -144,7 +144,7 @@ class Homes:
             if count:
                 self._producer_ids.add_block(first, count)
         elif count:
-            self._ids.give(ioproc, first, count)
+            self._ids.assign_block(ioproc, first, count)
         else:
             self._ids.refuse(ioproc)
 
@@ -166,7 +166,7 @@ class Homes:
             refused.popleft()
         return self._ids.release(committed)
 
-    def forget(self, ioproc: int) -> None:
+    def forget_ioproc(self, ioproc: int) -> None:
         """This process is dead; its successor has asked nothing."""
-        self._ids.forget(ioproc)
+        self._ids.forget_ioproc(ioproc)
         self._refused = deque(one for one in self._refused if one[0].ioproc != ioproc)

@@ -23,7 +23,7 @@ class IdBlocks:
         self._waiting: deque[tuple[int, int, int]] = deque()
         self._due: deque[tuple[int, int, int, int]] = deque()  # ioproc, code, first, how many
 
-    def put(self, ioproc: int, first: int, seen: int) -> None:
+    def add_block(self, ioproc: int, first: int, seen: int) -> None:
         """The block that begins with `first` is for this process when everything below `seen` is
         committed."""
         assert not self._waiting or self._waiting[-1][2] <= seen
@@ -33,7 +33,7 @@ class IdBlocks:
         """There is none to have now."""
         self._due.append((ioproc, errors.COORDINATOR_LOAD_IN_PROGRESS, 0, 0))
 
-    def give(self, ioproc: int, first: int, count: int) -> None:
+    def assign_block(self, ioproc: int, first: int, count: int) -> None:
         """This block is for this process: another node has committed that it is taken."""
         assert count > 0
         self._due.append((ioproc, errors.NONE, first, count))
@@ -47,7 +47,7 @@ class IdBlocks:
         """Say what may be said; False when some waits for room in a ring."""
         while self._waiting and self._waiting[0][2] <= committed:
             ioproc, first, _ = self._waiting.popleft()
-            self.give(ioproc, first, BLOCK)
+            self.assign_block(ioproc, first, BLOCK)
         while self._due:
             ioproc, code, first, count = self._due[0]
             if not self._writers[ioproc].push(PRODUCER_ID_BLOCK, code + 1, 0, 0, first, e=count):
@@ -55,7 +55,7 @@ class IdBlocks:
             self._due.popleft()
         return True
 
-    def forget(self, ioproc: int) -> None:
+    def forget_ioproc(self, ioproc: int) -> None:
         """This process is dead; its successor has asked nothing."""
         self._waiting = deque(one for one in self._waiting if one[0] != ioproc)
         self._due = deque(one for one in self._due if one[0] != ioproc)

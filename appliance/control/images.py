@@ -38,7 +38,7 @@ class Images:
         self.partitions = 0
         self._decided: deque[UncommittedBatch] = deque()
 
-    def begin(self) -> MetadataImage:
+    def begin_image(self) -> MetadataImage:
         """Decide over what is committed."""
         assert self.speculative is None and not self._decided
         self.speculative = self.committed.copy()

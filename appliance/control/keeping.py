@@ -59,7 +59,7 @@ class Keeper:
         self._rest_until_ns = 0
         self._failing = False
 
-    def turn(self, now_ns: int) -> None:
+    def keep_due(self, now_ns: int) -> None:
         """Look when it is time, and give the thread what there is to write."""
         for done in self._threads.take_ended():
             self._wrote(done, now_ns)

@@ -13,7 +13,7 @@ from appliance.control.auditing import FILES, MAX_BYTES, AuditFile, Auditor
 from appliance.control.keeping import Keeper
 from appliance.control.metadata_quorum import MetadataQuorum
 from appliance.control.shell import Control
-from appliance.control.startup import start
+from appliance.control.startup import start_control
 from appliance.shell import sandbox
 from appliance.shell.denials import tell_denials
 from appliance.shell.flusher import Flusher
@@ -34,7 +34,7 @@ def run(seat: Seat) -> int:
     folders = [path for one in seat.log_dirs for path in (one, os.path.abspath(one))]
     disk = ReservedDisk(OsDisk(), folders)
     threads = Flusher(3)  # a sync does not wait for a snapshot, nor for a note
-    started = start(seat, disk, clock_here(), os.urandom, log)
+    started = start_control(seat, disk, clock_here(), os.urandom, log)
     control = Control(seat, links, log, started, threads, loop)
     loop.on_failure = control.barrier.hang_up
     loop.register(threads.fd, select.EPOLLIN, control)

@@ -33,7 +33,7 @@ class MakingWay:
         self._made_ms = -_FORGOTTEN_MS
         self._pause_ms = 0
 
-    def look(self, *, low: bool) -> None:
+    def is_low(self, *, low: bool) -> None:
         """low: the disk of the metadata is nearly full."""
         if low != self._low:
             self._low = low
@@ -52,7 +52,7 @@ class MakingWay:
     def _hold_back(self) -> None:
         self._quorum.replica.holds_back = (self._low or self._full) and not self._quorum.alone
 
-    def make(self, now_ms: int) -> bool:
+    def resign_if_full(self, now_ms: int) -> bool:
         """This leader has had no room for a while: whether it leads no more."""
         replica = self._quorum.replica
         if not replica.leads or now_ms < self._made_ms + self._pause_ms:

@@ -111,7 +111,7 @@ class MetadataLog:
             self._log.take_back(now_ms)
             assert self._log.latest_epoch == self._epoch, "an epoch is known by its batches alone"
             raise
-        assert not self._log.held
+        assert not self._log.has_unwritten
         if begins:
             self._epoch = epoch
             self._settle()
@@ -239,7 +239,7 @@ def open_log(
         durable = saved.end + 1
         bases = [durable]
         _make_folder(disk, data_dir, folder, durable)
-    log = PartitionLog.open(
+    log = PartitionLog.open_folder(
         disk,
         folder,
         config,

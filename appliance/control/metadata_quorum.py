@@ -24,7 +24,7 @@ from appliance.control.leadership import Leadership, NotController
 from appliance.control.metadata_log import MetadataLog, batch_of, control_messages, decoded
 from appliance.control.noticing import Noticing, only_removals
 from appliance.control.snapshots import SnapshotLimits, SnapshotSchedule, Unwritten
-from appliance.control.voter_records import for_snapshot, heard, of_snapshot, records
+from appliance.control.voter_records import electorate_after, for_snapshot, of_snapshot, records
 from appliance.logstore.flush import FlushJob
 from appliance.metadata.changes import Change
 from appliance.metadata.checkpoint import control_record
@@ -127,7 +127,7 @@ class MetadataQuorum:
         return self.images.speculative or self.images.committed
 
     @property
-    def seen(self) -> int:
+    def replayed_end(self) -> int:
         """Exclusive end of what `image` has replayed: what was answered from it may be said when
         this is committed."""
         end = self.images.speculative.applied_offset + 1 if self.images.speculative else -1
@@ -171,7 +171,7 @@ class MetadataQuorum:
         """quorum-state has it at return. Raises StorageFailed; an only voter's log says it before
         anybody else can know, so it can do without where there is no room."""
         try:
-            quorum_state.write(
+            quorum_state.write_state(
                 self._disk,
                 self.log.folder,
                 known,
@@ -213,7 +213,7 @@ class MetadataQuorum:
         if self.kraft_version > STATIC and self.log.end_offset == 0:
             first += records(self.electing.latest)  # as formatting left them beside the log
         try:
-            self.say(first, now_ms)
+            self.append_control(first, now_ms)
         except DiskFull:
             images.drop()
             raise
@@ -231,7 +231,7 @@ class MetadataQuorum:
         assert self.may_change, "one change at a time"
         version, named = records(electorate)
         upgrade = electorate.kraft_version != self.kraft_version
-        self.say([version, named] if upgrade else [named], now_ms)
+        self.append_control([version, named] if upgrade else [named], now_ms)
 
     def elected_by(self, decided: list[object], now_ms: int) -> list[object]:
         """Those of a decision's records that do not say who votes; those that do hold from now on.
@@ -250,7 +250,7 @@ class MetadataQuorum:
             self.changing = False
             raise
 
-    def say(self, said: Sequence[control.ControlRecord], now_ms: int) -> None:
+    def append_control(self, said: Sequence[control.ControlRecord], now_ms: int) -> None:
         """Append control records; what they say of voters holds at once. Raises StorageFailed;
         after DiskFull nothing of it is there."""
         assert self.active and not self._held, "control records come in their order"
@@ -264,11 +264,10 @@ class MetadataQuorum:
 
     def _heed(self, said: Sequence[control.ControlRecord]) -> None:
         """The log ends with these."""
-        before, end = self.electing.latest, self.log.end_offset
-        now = heard(before, said)
-        if now == before:
+        now = electorate_after(self.electing.latest, said)
+        if now == self.electing.latest:
             return
-        self.electing.add_electorate(end, now)
+        self.electing.add_electorate(self.log.end_offset, now)
         self._elects()
 
     def _elects(self) -> None:
@@ -278,11 +277,11 @@ class MetadataQuorum:
     def _over_the_log(self) -> None:
         """Begin to decide anew, over everything that stands in the log."""
         images = self.images
-        images.begin()
+        images.begin_image()
         for header, batch in self.log.read(self.committed, self.log.end_offset):
             records = [] if header.is_control else decoded(batch)
             assert images.speculative is not None
-            self.noticing.look(header, records, images.speculative)
+            self.noticing.check_batch(header, records, images.speculative)
             images.decide(
                 header.base_offset,
                 header.last_offset + 1,
@@ -295,7 +294,7 @@ class MetadataQuorum:
         """This node does not lead any more: what was decided and is not committed is forgotten."""
         self.images.drop()
         self._held.clear()
-        self.noticing.forget(self.committed)
+        self.noticing.forget_from(self.committed)
 
     def truncate(self, offset: int, now_ms: int) -> None:
         """The log of who leads now has nothing, or something else, from `offset` on: what this node
@@ -303,7 +302,7 @@ class MetadataQuorum:
         assert not self.leadership.leads, "a leader's log is what is agreed"
         assert offset >= self.committed, "what is committed stays"
         self.log.truncate(offset, now_ms)
-        self.noticing.forget(offset)
+        self.noticing.forget_from(offset)
         if self.electing.truncate(offset):
             self._elects()
 
@@ -413,7 +412,7 @@ class MetadataQuorum:
             if base >= noticing.limit and not only_removals(records):
                 break
             count += len(records)
-            noticing.look(header, records, image)
+            noticing.check_batch(header, records, image)
             if base >= noticing.limit:
                 continue  # those that follow may share its note
             for offset, record in enumerate(records, base):
@@ -433,13 +432,13 @@ class MetadataQuorum:
     def begin_snapshot(self, now_ms: int) -> Unwritten:
         """A snapshot of what is committed."""
         voters = for_snapshot(self.electing.at(self.committed))
-        return self.snapshots.begin(self.images.committed, voters, now_ms)
+        return self.snapshots.begin_snapshot(self.images.committed, voters, now_ms)
 
     def snapshot(self, now_ms: int) -> list[str]:
         """All of it here and now. Raises StorageFailed."""
         unwritten = self.begin_snapshot(now_ms)
-        unwritten.write(self._disk, self.log.folder)
-        return self.snapshots.end(unwritten, now_ms)
+        unwritten.write_file(self._disk, self.log.folder)
+        return self.snapshots.end_snapshot(unwritten, now_ms)
 
 
 def _first_level(records: Sequence[object]) -> int:
@@ -496,7 +495,6 @@ def _history(log: MetadataLog, follower: Follower, static: Electorate) -> Histor
     history = History(of_snapshot(follower.quorum, static))
     for header, batch in log.read(follower.applied, log.end_offset):
         if header.is_control:
-            history.add_electorate(
-                header.last_offset + 1, heard(history.latest, control_messages(batch))
-            )
+            said = control_messages(batch)
+            history.add_electorate(header.last_offset + 1, electorate_after(history.latest, said))
     return history

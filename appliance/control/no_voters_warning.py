@@ -31,7 +31,7 @@ class Unvoted:
         self._said = False
         processes.set_unvoted(False)  # what a predecessor has said
 
-    def turn(self, now_ms: int) -> None:
+    def warn_once(self, now_ms: int) -> None:
         """Once, and that it is over, in the process table."""
         quorum = self._quorum
         if quorum.electing.latest.voters or quorum.leadership.leader_id >= 0:

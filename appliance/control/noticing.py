@@ -55,7 +55,9 @@ class Noticing:
         """The offset of the first batch whose note is not written, NOWHERE: there is none."""
         return self._waiting[0][0] if self._waiting else NOWHERE
 
-    def look(self, header: BatchHeader, records: Sequence[object], image: MetadataImage) -> None:
+    def check_batch(
+        self, header: BatchHeader, records: Sequence[object], image: MetadataImage
+    ) -> None:
         """This batch is about to come true in `image`, or else waits (`limit`) and comes again."""
         if header.base_offset < self._looked:
             return
@@ -70,7 +72,7 @@ class Noticing:
         while self._waiting and self._waiting[0][1] <= note:
             self._waiting.popleft()
 
-    def forget(self, offset: int) -> None:
+    def forget_from(self, offset: int) -> None:
         """Other batches may come from this offset on."""
         self._looked = min(self._looked, offset)
         while self._waiting and self._waiting[-1][0] >= offset:

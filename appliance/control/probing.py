@@ -47,7 +47,7 @@ class Prober:
         """Somebody is asked."""
         return self._way is not None
 
-    def ask(self, netproc: int, token: int, what: Probing) -> None:
+    def probe_node(self, netproc: int, token: int, what: Probing) -> None:
         """Ask the node; `heard` follows in a later turn."""
         assert not self.busy, "one at a time"
         self._under_way = netproc, token, what
@@ -55,12 +55,12 @@ class Prober:
         values = {"client_software_name": "penstock", "client_software_version": "1"}
         way.ask_peer(_API_VERSIONS, 4, values, self._told, self._timeout_ms, 3)
 
-    def forget(self, netproc: int) -> None:
+    def forget_netproc(self, netproc: int) -> None:
         """It is dead: nobody hears what it asked for."""
         if self._under_way is not None and self._under_way[0] == netproc:
             self._under_way = None
 
-    def turn(self) -> int:
+    def run_once(self) -> int:
         """In how many ms to come again."""
         return NEVER if self._way is None else self._way.run_once()
 

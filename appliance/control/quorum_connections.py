@@ -85,7 +85,7 @@ class Everybody:
             made.fetch.close()
         return ways
 
-    def turn(self) -> int:
+    def run_once(self) -> int:
         """Send and receive: in how many ms to come again."""
         made = [*self._made.values()]
         return min((min(one.talk.run_once(), one.fetch.run_once()) for one in made), default=NEVER)

@@ -125,7 +125,7 @@ class QuorumDriver:
         self._goal = 0  # committed up to there, it is level
         self._leaves = False
         self.served = QuorumServer(
-            quorum, identity, disk, clock, events, self.settle, roles.reply,
+            quorum, identity, disk, clock, events, self.apply_effects, roles.reply,
             self._places_by, self._hear_of,
         )  # fmt: skip
         self.level = quorum.alone
@@ -163,30 +163,30 @@ class QuorumDriver:
     def tick(self, now_ms: int, *, low: bool = False) -> None:
         """Time has passed. low: the disk of the metadata is nearly full. Raises StorageFailed."""
         replica = self._replica
-        self._way.look(low=low)
+        self._way.is_low(low=low)
         self._look_at_commits()
         if now_ms >= replica.deadline and not self._leaves:
             replica.tick(now_ms)
-            self.settle()
+            self.apply_effects()
         if now_ms >= self._again_ms:
             self._again_ms = NEVER
             replica.fetch()
-            self.settle()
+            self.apply_effects()
         if now_ms >= self._write_ms:
             replica.fetch()
-            self.settle()
+            self.apply_effects()
         if replica.holds_back and replica.begun:
             self._way.room()  # a record of this epoch was written
 
     def flush(self, now_ms: int) -> int:
         """Answer parked fetches that have something to say, and send: how many ms the loop may
         wait. Raises StorageFailed."""
-        self.settle()  # a sync may have ended: a follower fetches on
+        self.apply_effects()  # a sync may have ended: a follower fetches on
         self._look_at_commits()
         if not self.level:
             self.level = self._is_level()
-        served_due = self.served.wake(now_ms)
-        wait = min(LONGEST_WAIT_MS, self.others.turn())
+        served_due = self.served.answer_parked(now_ms)
+        wait = min(LONGEST_WAIT_MS, self.others.run_once())
         due = min(self._again_ms, self._write_ms, served_due)
         if not self._leaves:
             due = min(due, self._replica.deadline)
@@ -194,7 +194,9 @@ class QuorumDriver:
 
     def _look_at_commits(self) -> None:
         replica, end = self._replica, self._quorum.log.end_offset
-        self.commits.look(replica.leads, replica.high_watermark, end, self._clock.monotonic_ns())
+        self.commits.record_commits(
+            replica.leads, replica.high_watermark, end, self._clock.monotonic_ns()
+        )
 
     def _is_level(self) -> bool:
         """A leader knows what was agreed before it once a record of its own epoch is."""
@@ -202,7 +204,7 @@ class QuorumDriver:
         newest = quorum.images.committed.epoch == self._replica.epoch
         return newest and 0 < self._goal <= quorum.committed
 
-    def settle(self) -> bool:
+    def apply_effects(self) -> bool:
         """Carries out the replica's effects: writes its state, sends its messages, follows its
         role. False if the state is not on the disk, so that no vote may be sent. Raises
         StorageFailed.
@@ -236,17 +238,17 @@ class QuorumDriver:
     def make_way(self) -> None:
         """This leader has had no room for a while: another voter leads, if one can. Raises
         StorageFailed."""
-        if self._way.make(self._now_ms()):
+        if self._way.resign_if_full(self._now_ms()):
             epoch = self._replica.epoch
             self._events.event(ERROR, "metadata-makes-way", epoch=epoch, cause="no room to lead")
-            self.settle()
+            self.apply_effects()
 
     def leave(self) -> None:
         """The orderly end: who leads says who should. Raises StorageFailed."""
         if not self._leaves and not self._quorum.alone:
             self._leaves = True
             self._replica.resign(self._now_ms())
-            self.settle()
+            self.apply_effects()
 
     def _now_ms(self) -> int:
         return self._clock.monotonic_ns() // 1_000_000
@@ -364,7 +366,7 @@ class QuorumDriver:
             self._replica.voted_by(target, said.what, now_ms)
         elif isinstance(said.what, BeginEpoch):
             self._replica.begin_epoch(said.what, now_ms)
-        self.settle()
+        self.apply_effects()
 
     def _fetched(self, target: int, what: Fetch, number: int, answer: Any) -> None:
         if number != self._number:
@@ -377,7 +379,7 @@ class QuorumDriver:
                 self._replica.lost(target, now_ms)
         elif isinstance(said.what, Fetched):
             self._take_over(target, said.what, said.records, now_ms)
-        self.settle()
+        self.apply_effects()
 
     def _take_over(self, target: int, said: Fetched, records: bytes, now_ms: int) -> None:
         replica, quorum, wall_ms = self._replica, self._quorum, self._clock.wall_ms()
@@ -448,7 +450,7 @@ class QuorumDriver:
             else:
                 why = {"node": target, "asked": "snapshot", "cause": cause.message}
                 self._events.event_seldom(WARNING, "voter-refuses", **why)
-            self.settle()
+            self.apply_effects()
             return
         self._replica.goes_on(now_ms)
         download.parts.append(part)

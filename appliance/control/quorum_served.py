@@ -81,7 +81,7 @@ class QuorumServer:
         self._learn = learn
         self._parked: list[_Parked] = []
 
-    def forget(self, netproc: int) -> None:
+    def forget_netproc(self, netproc: int) -> None:
         """It is dead: nobody hears what it asked for."""
         self._parked = [one for one in self._parked if one.netproc != netproc]
 
@@ -130,7 +130,7 @@ class QuorumServer:
         if isinstance(asked.what, BeginEpoch):
             self._learn(asked.what.leader, asked.endpoints)
         granted = self._said(asked.what)
-        values = wire.told(asked.what, self._leader, self._places(listener), granted)
+        values = wire.make_answer(asked.what, self._leader, self._places(listener), granted)
         self._reply(netproc, token, key, version, values)
 
     def _refused(
@@ -140,7 +140,7 @@ class QuorumServer:
         if isinstance(what, Fetch):
             leader, epoch = self._leader
             return wire.records(Fetched(epoch, leader), what, b"", places, code)
-        return wire.told(what, self._leader, places, code=code)
+        return wire.make_answer(what, self._leader, places, code=code)
 
     @property
     def _leader(self) -> tuple[int, int]:
@@ -197,7 +197,7 @@ class QuorumServer:
         replica = self._replica
         return self._end, replica.high_watermark, replica.epoch, replica.leads
 
-    def wake(self, now_ms: int) -> int:
+    def answer_parked(self, now_ms: int) -> int:
         """Answer parked fetches that have something to say: when the next one's time is up, in ms.
         Raises StorageFailed."""
         if not self._parked:

@@ -90,7 +90,7 @@ def _whole(path: str) -> Iterator[None]:
         raise ConfigError(f"{path} is damaged ({cause}); restore it from a copy") from cause
 
 
-def write(
+def write_state(
     disk: Disk, folder: str, known: QuorumState, *, dynamic: bool, voters: Iterable[int]
 ) -> None:
     """Durable at return. voters: named in the file unless they are `dynamic`."""

@@ -295,7 +295,7 @@ def refusal(key: int, code: int) -> Values:
     return {"error_code": code, "throttle_time": 0, "topics": [], "responses": []}
 
 
-def told(
+def make_answer(
     what: Message,
     leadership: tuple[int, int],
     reached: Places,

@@ -468,7 +468,7 @@ def refused(
     whole: what had an error has that one, too: it was judged by who may not judge, or over what
     never was."""
 
-    def told(key: str, value: Any, row: Mapping[str, Any]) -> Any:
+    def show_value(key: str, value: Any, row: Mapping[str, Any]) -> Any:
         if key == "error_code" and (whole or value == errors.NONE):
             return code
         if key == "error_message" and (whole or row.get("error_code") == errors.NONE):
@@ -486,7 +486,7 @@ def refused(
             ]
         return value
 
-    return {key: told(key, value, values) for key, value in values.items()}
+    return {key: show_value(key, value, values) for key, value in values.items()}
 
 
 def _why_not(name: str, caller: Caller, blocked_ms: int) -> str:

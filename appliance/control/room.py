@@ -115,13 +115,13 @@ class Room:
         """Why no partition can be made, or ""; the first folder holds the metadata, too."""
         low = [number for number, guard in self._guards.items() if guard.low]
         if 0 in low or len(low) == len(self._guards):
-            return self.told(low[0])
+            return self.describe_folder(low[0])
         # Of several nodes others may take them: whoever places them knows by the registrations.
         if len(self._cordoned) == len(self._paths) and not self._config.several:
             return _CORDONED
         return ""
 
-    def told(self, number: int) -> str:
+    def describe_folder(self, number: int) -> str:
         """The error text for this folder."""
         guard = self._guards[number]
         return nearly_full(self._paths[number], guard.free, max(guard.missing, _MIB))

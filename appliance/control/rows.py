@@ -48,7 +48,7 @@ class PartitionRows:
         }
 
     @property
-    def free(self) -> int:
+    def free_rows(self) -> int:
         """How many partitions still get a row. It falls only as rows are taken."""
         self._let_go()
         return self._table.rows - self._table.row_count + len(self._idle)
@@ -88,9 +88,9 @@ class PartitionRows:
             self._retire(key, end_offset)
         lacking = [key for key in wanted if key not in self.handles]
         # A predecessor that made them durable had rows for them, which the others are letting go.
-        while self.free < len(lacking) and wait():
+        while self.free_rows < len(lacking) and wait():
             pass
-        if self.free < len(lacking):
+        if self.free_rows < len(lacking):
             raise ConfigError(
                 f"the partition table has {self._table.rows} rows and"
                 f" {len(self.handles) + len(lacking)} partitions need one;"

@@ -42,7 +42,7 @@ from appliance.control.requests import AdminRequests, Elsewhere
 from appliance.control.room import Room
 from appliance.control.snapshots import Unwritten
 from appliance.control.startup import Started, first_time
-from appliance.control.telling import report, tell
+from appliance.control.telling import log_change, report
 from appliance.control.threads import InterruptibleThreads
 from appliance.control.voter_duties import VoterDuties
 from appliance.control.waiting import LOST, UNDONE, Decision, WaitingAnswers
@@ -103,7 +103,7 @@ class Control:
             self._append,
             partial(report, log),
             self._burying.blocked_ms,
-            lambda: self._room.told(0),
+            lambda: self._room.describe_folder(0),
             seat.errors,
             lambda *who: self._deciding.become(*who),
             started.clock,
@@ -195,12 +195,12 @@ class Control:
     def lead(self) -> None:
         """The only voter of a quorum leads, whenever it does not. Raises StorageFailed."""
         self._quorum.elected(self._clock.wall_ms())
-        self._driver.settle()
+        self._driver.apply_effects()
 
     def resign(self) -> None:
         """Lead no more."""
         self._quorum.replica.resign(self._now_ms())
-        self._driver.settle()
+        self._driver.apply_effects()
 
     # What the quorum says (`quorum_driver.RoleCallbacks`) -----------------------------------------
 
@@ -230,20 +230,20 @@ class Control:
     def reply(self, netproc: int, token: int, code: int, body: bytes) -> None:
         """The answer to a request: of another node, of a client, or of this node itself."""
         if netproc == OWN:
-            self._own_answers.put(token, code, body)
+            self._own_answers.put_answer(token, code, body)
         else:
             self._answers[netproc].put_answer(token, code, body)
 
     def _refuse(self, why: int) -> None:
         """Refuses decisions behind the end of the image, which are lost."""
-        for netproc, token, code, body in self._waiting.refuse(self._quorum.seen, why):
+        for netproc, token, code, body in self._waiting.refuse(self._quorum.replayed_end, why):
             self.reply(netproc, token, code, body)
-        self._homes.undo(self._quorum.seen)
+        self._homes.undo(self._quorum.replayed_end)
 
     def _register(self, incarnation: Incarnation) -> None:
         context = self._contexts.context()
         context.situation.directories = tuple(one for one in self._dirs.ids if one is not None)
-        self._requests.register(incarnation, context, self._quorum.seen)
+        self._requests.register(incarnation, context, self._quorum.replayed_end)
 
     def peers_changed(self, peers: list[Peer]) -> None:
         """Answers to a dead netproc go nowhere; what it asked for is done all the same."""
@@ -251,13 +251,13 @@ class Control:
             if peer.kind == NETPROC:
                 self._answers[peer.index].drop()
                 self._paced.drop_netproc(peer.index)
-                self._waiting.forget(peer.index)
-                self._node.forwarding.forget(peer.index)
-                self._driver.served.forget(peer.index)
-                self._prober.forget(peer.index)
-                self._asker.forget(peer.index)
+                self._waiting.forget_netproc(peer.index)
+                self._node.forwarding.forget_netproc(peer.index)
+                self._driver.served.forget_netproc(peer.index)
+                self._prober.forget_netproc(peer.index)
+                self._asker.forget_netproc(peer.index)
             elif peer.kind == IOPROC:
-                self._homes.forget(peer.index)
+                self._homes.forget_ioproc(peer.index)
 
     def handle(self, peer: Peer, messages: list[Message]) -> None:
         """Decide on what one netproc asks; answered when all that it could see is committed."""
@@ -281,15 +281,15 @@ class Control:
         decision = self._deciding.decide(netproc, message, asked.topic, context, controller)
         if isinstance(decision, Elsewhere):
             until_ms = self._now_ms() + (decision.timeout_ms or self._patience_ms)
-            self._node.forwarding.put(
+            self._node.forwarding.forward_request(
                 netproc, message.token, decision.question, decision.refuse, until_ms
             )
             return None  # that one is kept, for a refusal
         if isinstance(decision, Asking):
             living = others(self._quorum.image, self._identity.node_id)
-            self._asker.ask(netproc, message.token, decision, living, self._now_ms())
+            self._asker.ask_brokers(netproc, message.token, decision, living, self._now_ms())
         elif isinstance(decision, Probing):
-            self._prober.ask(netproc, message.token, decision)
+            self._prober.probe_node(netproc, message.token, decision)
         else:
             self._contexts.refresh(context)
             self._answer(netproc, message.token, decision)
@@ -300,7 +300,7 @@ class Control:
         if decision.at_once:
             self._paced.reply(netproc, token, decision.code, decision.body)
         else:
-            self._waiting.put(netproc, token, decision, self._quorum.seen)
+            self._waiting.add_answer(netproc, token, decision, self._quorum.replayed_end)
 
     def _go_on(self, netproc: int, token: int, what: Probing | Asking, said: Any) -> None:
         """Other nodes were asked, and `said` this."""
@@ -321,9 +321,9 @@ class Control:
 
     def _own(self, key: int, version: int, values: Values, done: Told) -> None:
         """This node asks itself, while it leads; answered as anybody else is."""
-        decision = self._deciding.own(key, version, values)
+        decision = self._deciding.decide_own(key, version, values)
         token = self._own_answers.token(key, version, done)
-        self._waiting.put(OWN, token, decision, self._quorum.seen)
+        self._waiting.add_answer(OWN, token, decision, self._quorum.replayed_end)
 
     def ready(self, mask: int) -> None:
         """A job ended: the turn that follows takes the result."""
@@ -336,14 +336,14 @@ class Control:
             "room", lambda: self._room.tick(now_ns, seat.processes.all_without_room), None
         )
         if self.keeper is not None:
-            bar.bugs.guard("history", partial(self.keeper.turn, now_ns))
+            bar.bugs.guard("history", partial(self.keeper.keep_due, now_ns))
         if self.auditor is not None:
             bar.bugs.guard("audit", partial(self.auditor.run_turn, now_ns))
         now_ms, quorum, driver = self._clock.wall_ms(), self._quorum, self._driver
         if drain := seat.processes.drain:
             driver.leave()
         driver.tick(now_ns // 1_000_000, low=self._room.metadata_low)
-        bar.run_chore("voter duties", lambda: self._duties.turn(now_ns // 1_000_000, now_ms), None)
+        bar.run_chore("voter duties", lambda: self._duties.tick(now_ns // 1_000_000, now_ms), None)
         if self._leading.again(now_ns, now_ms, low=self._room.metadata_low):
             driver.make_way()
         due_ms = self._cluster()
@@ -355,14 +355,14 @@ class Control:
             "questions to nodes", partial(self._ask, now_ns // 1_000_000), _SOON_MS
         )
         wait_ms = min(driver.flush(now_ns // 1_000_000), asks_ms)
-        seat.processes.add_commits(*driver.commits.take())
+        seat.processes.add_commits(*driver.commits.take_totals())
         if quorum.behind or (driver.level and not self._published):
             self._show(quorum.advance())
         self._release()
         full = [answers for answers in self._answers.values() if not answers.push()]
         said = self._homes.release(quorum.committed)
         self._links.flush()
-        bar.run_chore("deleted topics", partial(self._burying.turn, now_ms), False)
+        bar.run_chore("deleted topics", partial(self._burying.drop_expired, now_ms), False)
         ends = drain >= DRAIN_STAGE or (self.doors.anew and not drain and said and not full)
         if ends and not (self._syncing or self._burying.writing or self._paced.busy):
             return STOP
@@ -372,7 +372,7 @@ class Control:
 
     def _ask(self, now_ms: int) -> int:
         """Other nodes, for who waits here; in how many ms to come again."""
-        return min(self._prober.turn(), self._asker.turn(now_ms))
+        return min(self._prober.run_once(), self._asker.run_once(now_ms))
 
     def _release(self) -> None:
         """Sends the answers whose records are committed."""
@@ -384,17 +384,17 @@ class Control:
         """This node among others: what it asks of the active controller, and whom it fences as
         that. When (ms) to come again at the latest."""
         quorum, processes, now_ms = self._quorum, self._seat.processes, self._now_ms()
-        looks = partial(self._crew.look, now_ms, self._node, quorum.images.committed)
+        looks = partial(self._crew.check_ioprocs, now_ms, self._node, quorum.images.committed)
         ready = self.barrier.run_chore("I/O processes", looks, False)
         if processes.leaving:
             self._node.leave()
-        due_ms = self._node.turn(now_ms, quorum.committed, quorum.images.committed, ready)
+        due_ms = self._node.run_once(now_ms, quorum.committed, quorum.images.committed, ready)
         processes.set_answered(self._node.heard_ms(self._driver.followed_ms(now_ms)))
         self._node.stock_ids(self._producer_ids.left)
         if self._node.member != processes.member:
             processes.set_member(self._node.member)
             os.eventfd_write(self._seat.supervisor_doorbell, 1)
-        fences = partial(self._fencing.turn, now_ms)
+        fences = partial(self._fencing.fence_expired, now_ms)
         again_ms = self.barrier.run_chore("fencing", fences, now_ms + _SOON_MS)
         return min(due_ms, self._crew.due_ms, again_ms)
 
@@ -407,12 +407,12 @@ class Control:
 
         A snapshot that is being written when control ends is written by its successor."""
         quorum = self._quorum
-        begun = self._burying.begin()
+        begun = self._burying.begin_note()
         if not self._writing and quorum.snapshot_due(now_ms):
             frozen = quorum.begin_snapshot(now_ms)
             self._writing = begun = True
             self._threads.submit(
-                (_SNAPSHOT, frozen), partial(frozen.write, self._disk, quorum.log.folder)
+                (_SNAPSHOT, frozen), partial(frozen.write_file, self._disk, quorum.log.folder)
             )
         if not self._syncing and quorum.log.unsynced:
             job = quorum.log.begin_sync()
@@ -447,7 +447,7 @@ class Control:
         try:
             if failure is not None:
                 raise failure
-            self._quorum.snapshots.end(frozen, now_ms)
+            self._quorum.snapshots.end_snapshot(frozen, now_ms)
         except StorageFailed as cause:
             self._log.event(ERROR, "metadata-snapshot-failed", cause=str(cause))
         except Exception as bug:
@@ -478,7 +478,7 @@ class Control:
             self._rows.apply(change, image, committed)
             if self._published or self._quorum.alone:  # of what was agreed before nobody is told
                 self.barrier.bugs.guard(
-                    "events", partial(tell, self._log, change, self._burying.trash)
+                    "events", partial(log_change, self._log, change, self._burying.trash)
                 )
         self._followers.follow(changes, image)
         self._node.changed(changes, image)
@@ -489,7 +489,7 @@ class Control:
             return  # others begin with what is agreed now, not with what was once
         self._published = True
         self._followers.admit(image)
-        self.barrier.run_chore("doors", lambda: self.doors.look(changes, image), None)
+        self.barrier.run_chore("doors", lambda: self.doors.apply_changes(changes, image), None)
         table = self._seat.processes
         table.publish_metadata(committed)
         table.set_applied(self._seat.me, committed)

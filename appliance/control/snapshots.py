@@ -38,7 +38,7 @@ class Unwritten:
     last_ms: int
     log_bytes: int
 
-    def write(self, disk: Disk, folder: str) -> None:
+    def write_file(self, disk: Disk, folder: str) -> None:
         """Write the file, durably; on any thread. Raises StorageFailed."""
         pieces = checkpoint.write_checkpoint(
             self.image,
@@ -79,7 +79,7 @@ class SnapshotSchedule:
         old = limits.snapshot_ms > 0 and now_ms - self._taken_ms >= limits.snapshot_ms
         return size >= limits.snapshot_bytes or (old and size > 0)
 
-    def begin(self, image: MetadataImage, voters: VoterSet, now_ms: int) -> Unwritten:
+    def begin_snapshot(self, image: MetadataImage, voters: VoterSet, now_ms: int) -> Unwritten:
         """A snapshot of the committed image as it is now."""
         assert image.applied_offset < self._log.durable, "a snapshot holds durable records only"
         self._again_ms = now_ms + _TRY_AGAIN_MS
@@ -92,7 +92,7 @@ class SnapshotSchedule:
             self.bytes_committed,
         )
 
-    def end(self, written: Unwritten, now_ms: int) -> list[str]:
+    def end_snapshot(self, written: Unwritten, now_ms: int) -> list[str]:
         """It is written: drop what older ones make needless. Returns the names of the files that
         went. Raises StorageFailed."""
         self.bytes_committed -= written.log_bytes

@@ -58,7 +58,7 @@ class Started:
     random: Callable[[int], bytes]
 
 
-def start(
+def start_control(
     seat: Seat, disk: Disk, clock: Clock, random: Callable[[int], bytes], log: Log
 ) -> Started:
     """Raises as `first_time` says."""

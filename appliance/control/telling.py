@@ -8,7 +8,7 @@ from appliance.metadata.changes import Change, TopicAdded, TopicRemoved
 from appliance.shell.log import ERROR, NOTICE, WARNING, Log
 
 
-def tell(log: Log, change: Change, trash: TopicTrash) -> None:
+def log_change(log: Log, change: Change, trash: TopicTrash) -> None:
     """This is committed."""
     if isinstance(change, TopicAdded):
         back = change.topic_id in trash.view.topics

@@ -25,7 +25,7 @@ class ListenerTlsCheck:
         self._image: MetadataImage | None = None
         self._certificates: Certificates | None = None
 
-    def look(self, image: MetadataImage) -> None:
+    def check_image(self, image: MetadataImage) -> None:
         """This is committed."""
         self._image = image
         if self._certificates is None:

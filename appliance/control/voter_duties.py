@@ -89,9 +89,9 @@ class VoterDuties:
     def _note(self, voter: Voter) -> None:
         self._told[voter.node_id] = voter
 
-    def turn(self, now_ms: int, wall_ms: int) -> None:
+    def tick(self, now_ms: int, wall_ms: int) -> None:
         """Do what is due. Raises StorageFailed."""
-        self._unvoted.turn(now_ms)
+        self._unvoted.warn_once(now_ms)
         quorum, me = self._quorum, self._me
         electorate, leadership = quorum.electing.latest, quorum.leadership
         if not quorum.replica.leads:
@@ -125,12 +125,12 @@ class VoterDuties:
             return
         self._asked, self._again_ms = True, now_ms + self._pause_ms
 
-        def heard(answer: Any) -> None:
+        def on_response(answer: Any) -> None:
             self._asked = False
             if key == _UPDATE and not isinstance(answer, PeerError) and not answer.error_code:
                 self._told_in = leader
 
-        ways.talk.ask_peer(key, 1 if key == _ADD else 0, values, heard, self._pause_ms, 0)
+        ways.talk.ask_peer(key, 1 if key == _ADD else 0, values, on_response, self._pause_ms, 0)
 
     def _add(self) -> Values:
         return self._named(self._me) | {

@@ -7,7 +7,7 @@ from appliance.quorum.voters import STATIC, ControllerEndpoint, Electorate, Vote
 from appliance.wire import control_records as control
 
 
-def heard(before: Electorate, messages: Iterable[control.ControlRecord]) -> Electorate:
+def electorate_after(before: Electorate, messages: Iterable[control.ControlRecord]) -> Electorate:
     """The electorate after these control records behind `before`."""
     version, voters = before
     for one in messages:
@@ -25,7 +25,7 @@ def of_snapshot(said: VoterSet, static: Electorate) -> Electorate:
     if said.kraft_version == STATIC:
         return static
     before = Electorate(said.kraft_version, ())
-    return before if said.record is None else heard(before, (said.record,))
+    return before if said.record is None else electorate_after(before, (said.record,))
 
 
 def for_snapshot(electorate: Electorate) -> VoterSet:

@@ -64,7 +64,7 @@ class WaitingAnswers:
         self._bugs = bugs
         self._waiting: deque[WaitingAnswer] = deque()
 
-    def put(self, netproc: int, token: int, decision: Decision, seen: int) -> None:
+    def add_answer(self, netproc: int, token: int, decision: Decision, seen: int) -> None:
         """Keep an answer until everything below `seen` is committed."""
         assert not self._waiting or self._waiting[-1].seen <= seen
         self._waiting.append(WaitingAnswer(netproc, token, decision, seen))
@@ -96,6 +96,6 @@ class WaitingAnswers:
             self._bugs.report("a refusal", bug)
             return UNKNOWN_SERVER_ERROR, b""
 
-    def forget(self, netproc: int) -> None:
+    def forget_netproc(self, netproc: int) -> None:
         """This process is dead: nobody hears what it asked for."""
         self._waiting = deque(one for one in self._waiting if one.netproc != netproc)

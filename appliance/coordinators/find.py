@@ -39,7 +39,7 @@ _NOBODY: Final = CoordinatorNode(-1, "", -1)
 _NO_LEADER: Final = "no living broker leads the coordinator's partition now"
 
 
-def find(
+def find_coordinators(
     version: int,
     request: Any,
     image: MetadataImage,
@@ -77,7 +77,7 @@ def finder(
         missing = kind.TOPIC.name
     code, message = _verdict(key_type, missing)
 
-    def told(key: str) -> dict[str, Any]:
+    def describe_coordinator(key: str) -> dict[str, Any]:
         found, why, text = None, _refusal(rights, key_type, key), ""
         if not why:
             why, text = code, message
@@ -95,7 +95,7 @@ def finder(
             "error_message": text,
         }
 
-    return told, missing
+    return describe_coordinator, missing
 
 
 def _leader(image: MetadataImage, kind: Kind, key: str) -> int:

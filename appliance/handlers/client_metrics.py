@@ -98,7 +98,7 @@ class ClientMetricsPushes:
         self._applied = -1
         self.max_bytes = min(max_bytes, PAYLOAD)
 
-    def ask(
+    def subscribe_instance(
         self, image: MetadataImage, instance: bytes, who: Mapping[str, str], now_ms: int
     ) -> tuple[int, bytes, MetricsSubscription]:
         """(error code, instance id, what it is to push) for a client that asks. instance: its id,

@@ -66,7 +66,7 @@ class Coordinate:
         self._topic = kind.TOPIC.name.encode()
         self._topics = (kind.TOPIC.name, *others)
 
-    def begin(
+    def begin_request(
         self, host: Host, x: Exchange, body: bytes | None = None, created: tuple[str, ...] = ()
     ) -> None:
         """Ask every partition concerned. Raises MalformedRequest. body: of a request that control
@@ -185,7 +185,7 @@ class Coordinate:
         """A piece of one partition's answer, or a topic is there. message None: its home died."""
         state: Coordinated = x.state
         if state.created:
-            self.begin(host, x, state.asked[0][1], state.created)
+            self.begin_request(host, x, state.asked[0][1], state.created)
         elif message is None and state.cut is not None:
             state.answers[index].clear()
             self._refuse_part(host, x, index)
@@ -293,4 +293,4 @@ def handler(
     Coordinate."""
     assert row.key in kind.APIS, f"{row.name} ({row.key}) is none of {kind.TOPIC.name}"
     plan = Coordinate(kind, others, changed)
-    return Handler(*row[:4], plan.begin, plan.complete, in_order=row.in_order)
+    return Handler(*row[:4], plan.begin_request, plan.complete, in_order=row.in_order)

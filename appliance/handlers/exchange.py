@@ -203,7 +203,7 @@ class Host(ABC):
         ...
 
     @abstractmethod
-    def ask(
+    def ask_home(
         self,
         x: Exchange,
         index: int,
@@ -251,7 +251,7 @@ class Host(ABC):
         ...
 
     @abstractmethod
-    def watch(self, x: Exchange, index: int, home: int, flags: int, rows: list[int]) -> None:
+    def watch_rows(self, x: Exchange, index: int, home: int, flags: int, rows: list[int]) -> None:
         """Put WATCH for these rows, as it names them, on the ring to a home; NEWS comes to
         `complete` with `index`."""
         ...
@@ -328,7 +328,7 @@ class Host(ABC):
         return
 
     @abstractmethod
-    def hold(self, x: Exchange, index: int) -> None:
+    def hold_pending(self, x: Exchange, index: int) -> None:
         """`index` is pending until its handler takes it out of `x.pending`."""
         ...
 

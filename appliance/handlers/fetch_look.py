@@ -130,7 +130,7 @@ def read_partition(host: Host, x: Exchange, index: int, flags: int, enough: int)
     if x.version >= fetch.FIRST_RACK:
         flags |= ANY_REPLICA
     epoch = partition.current_leader_epoch
-    host.ask(x, index, route, READ, flags, partition.fetch_offset, epoch, size, enough)
+    host.ask_home(x, index, route, READ, flags, partition.fetch_offset, epoch, size, enough)
 
 
 def visible_to_replica(host: Host, state: FetchState, index: int) -> int:

@@ -68,7 +68,7 @@ class Session:
     partitions: dict[Key, SessionPartition] = field(default_factory=dict)
     names: dict[bytes, str] = field(default_factory=dict)  # of topic ids that were there once
 
-    def ask(self, partition: FetchPartition) -> None:
+    def ask_partition(self, partition: FetchPartition) -> None:
         """The client names it: anew, or because its offset moved. An answer that is under way goes
         on with what it was asked."""
         key = (partition.topic, partition.partition)
@@ -139,7 +139,7 @@ class FetchSessions:
         ):
             session.renew(host.routing, request)
         for partition in request.partitions:
-            session.ask(partition)
+            session.ask_partition(partition)
         for key in request.forgotten:
             session.partitions.pop(key, None)
         return errors.NONE, session, True, list(session.partitions.values())

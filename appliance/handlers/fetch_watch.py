@@ -25,7 +25,7 @@ FIRST_WATCH: Final = 1 << 31
 _SERVED: Final = (ONLINE, FOLLOWING)
 
 
-def begin(host: Host, x: Exchange) -> list[int]:
+def watch_waiting(host: Host, x: Exchange) -> list[int]:
     """Watch what waits and nobody is asked of; the partitions (indices) that are to be parked
     instead: all of them when that was begun so often already, since each time costs as much as
     there are."""
@@ -65,7 +65,7 @@ def _watch(host: Host, x: Exchange, home: int, kinds: int, indices: list[int]) -
         route = state.asked[index].route
         assert route is not None
         rows.append(route.handle << 32 | (_version(host, state, index) & 0xFFFF_FFFF))
-    host.watch(x, number, home, kinds, rows)
+    host.watch_rows(x, number, home, kinds, rows)
 
 
 def _version(host: Host, state: FetchState, index: int) -> int:

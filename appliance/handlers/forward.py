@@ -7,7 +7,7 @@ from appliance.handlers.exchange import Exchange, Handler, Host
 from appliance.ring.messages import Message
 
 
-def begin(host: Host, x: Exchange) -> None:
+def forward_request(host: Host, x: Exchange) -> None:
     if x.position >= x.end:
         # A descriptor of no bytes would be taken for a broken ring, and us for a hostile process.
         raise MalformedRequest(f"{x.handler.name} v{x.version}: the request has no body")
@@ -29,4 +29,6 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
 def handler(row: ApiRow) -> Handler:
     """A request of this API is for control to answer."""
     between_nodes = row.listeners == CONTROLLERS
-    return Handler(*row[:4], begin, complete, keeps_body=True, between_nodes=between_nodes)
+    return Handler(
+        *row[:4], forward_request, complete, keeps_body=True, between_nodes=between_nodes
+    )

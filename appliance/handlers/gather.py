@@ -158,7 +158,7 @@ def refusal(host: Host, x: Exchange, need: Need, topic: bytes, by_id: bool) -> i
     return errors.NONE if image is None else x.rights.refusal(need, image.name)
 
 
-def start(host: Host, x: Exchange, gathering: Gathering) -> None:
+def ask_partitions(host: Host, x: Exchange, gathering: Gathering) -> None:
     """Ask every partition; finishes when there is nothing to wait for."""
     x.state = gathering
     steps = _ask(host, x, gathering)
@@ -197,7 +197,7 @@ def _ask_one(
         code = absent(host, name, asked.partition, False, asked.b)
         asked.answer = gathering.failed(asked, code)
     else:
-        host.ask(x, index, route, gathering.op, asked.flags, asked.a, asked.b, 0, 0)
+        host.ask_home(x, index, route, gathering.op, asked.flags, asked.a, asked.b, 0, 0)
 
 
 def complete(host: Host, x: Exchange, index: int, message: Message | None, payload: bytes) -> None:

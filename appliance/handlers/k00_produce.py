@@ -54,7 +54,7 @@ PACE_NS: Final = 100_000_000
 """How long it waits for answers before."""
 
 
-def begin(host: Host, x: Exchange) -> None:
+def begin_produce(host: Host, x: Exchange) -> None:
     """Asks every partition; over several turns where there are many."""
     try:
         request = produce.parse(host.memory, x.position, x.end, x.version, produce.SLICE)
@@ -73,7 +73,7 @@ def begin(host: Host, x: Exchange) -> None:
     whole = 0 if step is None else step.refusal(host, x)
     _ask_batches(host, x, 0, len(request.batches), whole)
     if step is not None and step.routes:
-        step.begin(host, x)
+        step.begin_batches(host, x)
     if not x.pending:
         _finish(host, x)
 
@@ -103,7 +103,7 @@ def _ask_batches(host: Host, x: Exchange, first: int, last: int, whole: int) -> 
         elif overtaking.any and overtaking.would(host.memory, batch, host.now_ns):
             answers[index] = _failed(errors.NOT_LEADER_OR_FOLLOWER, request, batch)
         elif step is None:
-            host.ask(x, index, route, APPEND, 0, position, 0, length, acks)
+            host.ask_home(x, index, route, APPEND, 0, position, 0, length, acks)
         else:
             step.routes[index] = route
 
@@ -164,7 +164,7 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
     if index == _PACE:
         pass
     elif index >= OWN:
-        for at, (code, text) in step.hear(host, x, index, message, payload).items():
+        for at, (code, text) in step.take_completion(host, x, index, message, payload).items():
             answers[at] = PartitionAnswer(code, -1, -1, -1, text)
     elif message is None:
         batch = request.batches[index]
@@ -181,7 +181,7 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
         _continue_long(host, x, long, paced=index == _PACE)
         return
     if step is not None:
-        step.go_on(host, x)
+        step.continue_batches(host, x)
     if not x.pending and x.answer is None:
         _finish(host, x)
 
@@ -302,7 +302,7 @@ def _continue_long(host: Host, x: Exchange, long: LongProduce, *, paced: bool) -
     """Something has come."""
     request, _, step, _ = x.state
     if long.in_line:
-        step.go_on(host, x)
+        step.continue_batches(host, x)
     pending = x.pending
     if long.asked < len(request.batches) and not paced and len(pending) == 1 and _PACE in pending:
         del pending[_PACE]
@@ -321,7 +321,7 @@ def _go_on_long(host: Host, x: Exchange, long: LongProduce) -> None:
         _ask_part(host, x, long)
     elif step is not None and step.routes and not long.in_line:
         long.in_line = True
-        step.begin(host, x)
+        step.begin_batches(host, x)
     elif not x.pending:
         _finish_long(host, x, long)
 
@@ -383,4 +383,4 @@ def _encode_long(
         made.append((yield from produce.encode_in_slices(request, answers, x.version, 0)))
 
 
-HANDLER: Final[Handler] = Handler(*declared(0), begin, complete, expire, keeps_body=True)
+HANDLER: Final[Handler] = Handler(*declared(0), begin_produce, complete, expire, keeps_body=True)

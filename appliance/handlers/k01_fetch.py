@@ -45,14 +45,14 @@ _UNKNOWN = (
 )
 
 
-def begin(
+def begin_fetch(
     sessions: FetchSessions, host: Host, x: Exchange, request: FetchRequest | None = None
 ) -> None:
     """request: parsed in an earlier turn."""
     if request is None:
         request = fetch.parse(host.memory, x.position, x.end, x.version)
         if x.end - x.position >= LONG:
-            host.work(x, iter((None,)), partial(begin, sessions, host, x, request))
+            host.work(x, iter((None,)), partial(begin_fetch, sessions, host, x, request))
             return
     room = host.fetch_room(x)
     if request.replica_id >= 0:  # neither quotas nor isolation are for replicas
@@ -292,7 +292,7 @@ def _settle(host: Host, x: Exchange) -> None:
         x.deadline_ns = host.now_ns + request.max_wait_ms * 1_000_000
         host.schedule(x)
     if len(state.asked) > MOST_PARKED:
-        for index in fetch_watch.begin(host, x):
+        for index in fetch_watch.watch_waiting(host, x):
             _park(host, x, index)
         return
     for index in range(len(state.asked)):
@@ -412,4 +412,4 @@ def _add_rows(host: Host, x: Exchange, indices: list[int]) -> None:
 
 def handler(sessions: FetchSessions) -> Handler:
     """The Fetch handler of one network process, which owns the sessions."""
-    return Handler(*declared(1), partial(begin, sessions), complete, expire)
+    return Handler(*declared(1), partial(begin_fetch, sessions), complete, expire)

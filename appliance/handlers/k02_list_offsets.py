@@ -28,7 +28,7 @@ _FIRST_NOT_AVAILABLE = 5  # OFFSET_NOT_AVAILABLE (KIP-207)
 _NOTHING_THERE = (-5, -6)
 
 
-def begin(host: Host, x: Exchange) -> None:
+def begin_list_offsets(host: Host, x: Exchange) -> None:
     request = gather.decode(host, x)
     flags = READ_COMMITTED if getattr(request, "isolation_level", 0) == 1 else 0
     anywhere = request.replica_id == _DEBUGGING
@@ -60,7 +60,7 @@ def begin(host: Host, x: Exchange) -> None:
         topics.append((topic.name, rows))
     flat = [asked for _, rows in topics for asked in rows]
     asked_of = LIST_OFFSET, DESCRIBE_TOPIC, told_as, answered, "name"
-    gather.start(host, x, Gathering(topics, flat, *asked_of, anywhere=anywhere))
+    gather.ask_partitions(host, x, Gathering(topics, flat, *asked_of, anywhere=anywhere))
 
 
 def failed(asked: GatheredPartition, code: int) -> Values:
@@ -83,4 +83,4 @@ def answered(asked: GatheredPartition, message: Message) -> Values:
     }
 
 
-HANDLER = Handler(*declared(2), begin, gather.complete, slices=True)
+HANDLER = Handler(*declared(2), begin_list_offsets, gather.complete, slices=True)

@@ -33,7 +33,7 @@ class MetadataState:
     topics: list[Values] = field(default_factory=list)  # of the answer
 
 
-def begin(host: Host, x: Exchange) -> None:
+def begin_metadata(host: Host, x: Exchange) -> None:
     request = gather.decode(host, x)
     if x.version in (10, 11) and _names_ids(request):
         _refuse(host, x, request)
@@ -202,4 +202,4 @@ def _asked(
     return view.topic(found, rights)
 
 
-HANDLER = Handler(*declared(3), begin, complete, slices=True)
+HANDLER = Handler(*declared(3), begin_metadata, complete, slices=True)

@@ -9,13 +9,13 @@ from functools import cache
 from typing import Any
 
 from appliance.authorization.apis import declared
-from appliance.coordinators.find import SEVERAL_SINCE, CoordinatorNode, find, finder
+from appliance.coordinators.find import SEVERAL_SINCE, CoordinatorNode, find_coordinators, finder
 from appliance.handlers import gather, nodes
 from appliance.handlers.exchange import Exchange, Handler, Host
 from appliance.ring.messages import Message
 
 
-def begin(host: Host, x: Exchange) -> None:
+def begin_find_coordinator(host: Host, x: Exchange) -> None:
     x.state = gather.decode(host, x)
     _answer(host, x, may_wait=True)
 
@@ -35,7 +35,7 @@ def _answer(host: Host, x: Exchange, may_wait: bool) -> None:
     if missing is not None and may_wait:
         host.ensure_topic(x, 0, missing)
     elif x.version < SEVERAL_SINCE:
-        gather.reply(host, x, find(x.version, asked, host.image, living, x.rights)[0])
+        gather.reply(host, x, find_coordinators(x.version, asked, host.image, living, x.rights)[0])
     else:
         values: dict[str, Any] = {"throttle_time": 0, "coordinators": []}
         rows, count = values["coordinators"], len(asked.coordinator_keys)
@@ -45,4 +45,4 @@ def _answer(host: Host, x: Exchange, may_wait: bool) -> None:
         )
 
 
-HANDLER = Handler(*declared(10), begin, complete, slices=True)
+HANDLER = Handler(*declared(10), begin_find_coordinator, complete, slices=True)

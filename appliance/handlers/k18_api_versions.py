@@ -55,7 +55,7 @@ def handler(ranges: Iterable[Range]) -> Handler:
 
     known: dict[int, tuple[int, bytes]] = {}  # by version: (metadata that it tells of, answer)
 
-    def begin(host: Host, x: Exchange) -> None:
+    def begin_api_versions(host: Host, x: Exchange) -> None:
         request, version = gather.decode(host, x), x.version
         if version >= 3:
             name, number = request.client_software_name, request.client_software_version
@@ -72,7 +72,7 @@ def handler(ranges: Iterable[Range]) -> Handler:
             known[version] = offset, body
         host.finish(x, [body])
 
-    return Handler(*declared(KEY), begin, never)
+    return Handler(*declared(KEY), begin_api_versions, never)
 
 
 def _features(host: Host, version: int) -> dict[str, object]:

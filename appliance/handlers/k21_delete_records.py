@@ -21,7 +21,7 @@ from appliance.ring.messages import DELETE_RECORDS, Message
 _MS: Final = timedelta(milliseconds=1)
 
 
-def begin(host: Host, x: Exchange) -> None:
+def begin_delete_records(host: Host, x: Exchange) -> None:
     request = gather.decode(host, x)
     x.deadline_ns = host.now_ns + request.timeout // _MS * 1_000_000
     wanted: dict[str, dict[int, GatheredPartition]] = {}
@@ -34,7 +34,7 @@ def begin(host: Host, x: Exchange) -> None:
             rows[partition.partition_index] = asked
     topics = [(name, list(rows.values())) for name, rows in wanted.items()]
     flat = [asked for _, rows in topics for asked in rows]
-    gather.start(
+    gather.ask_partitions(
         host,
         x,
         Gathering(
@@ -67,4 +67,4 @@ def _reply(host: Host, x: Exchange, values: Values, count: int) -> None:
     gather.reply_in_turns(host, x, values, count)
 
 
-HANDLER = Handler(*declared(21), begin, gather.complete, gather.expire, slices=True)
+HANDLER = Handler(*declared(21), begin_delete_records, gather.complete, gather.expire, slices=True)

@@ -25,12 +25,12 @@ _FLEXIBLE_SINCE: Final = 2
 _COORDINATE: Final = Coordinate(TRANSACTIONS)
 
 
-def begin(host: Host, x: Exchange) -> None:
+def begin_init_producer_id(host: Host, x: Exchange) -> None:
     """A request begins with its transactional id."""
     if _is_null(bytes(host.memory[x.position : x.end][:2]), x.version):
-        forward.begin(host, x)
+        forward.forward_request(host, x)
     else:
-        _COORDINATE.begin(host, x)
+        _COORDINATE.begin_request(host, x)
 
 
 def _is_null(head: bytes, version: int) -> bool:
@@ -46,7 +46,7 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
 
 
 HANDLER: Final[Handler] = Handler(
-    *declared(22), begin, complete, keeps_body=True, in_order=APIS[22].in_order
+    *declared(22), begin_init_producer_id, complete, keeps_body=True, in_order=APIS[22].in_order
 )
 
 

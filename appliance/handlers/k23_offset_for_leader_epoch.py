@@ -12,7 +12,7 @@ from appliance.handlers.gather import GatheredPartition, Gathering, Values
 from appliance.ring.messages import EPOCH_END, Message
 
 
-def begin(host: Host, x: Exchange) -> None:
+def begin_offset_for_leader_epoch(host: Host, x: Exchange) -> None:
     request = gather.decode(host, x)
     topics = []
     for topic in request.topics:
@@ -22,7 +22,9 @@ def begin(host: Host, x: Exchange) -> None:
         ]
         topics.append((topic.topic, rows))
     flat = [asked for _, rows in topics for asked in rows]
-    gather.start(host, x, Gathering(topics, flat, EPOCH_END, SEE_EPOCHS, failed, answered, "topic"))
+    gather.ask_partitions(
+        host, x, Gathering(topics, flat, EPOCH_END, SEE_EPOCHS, failed, answered, "topic")
+    )
 
 
 def failed(asked: GatheredPartition, code: int) -> Values:
@@ -38,4 +40,4 @@ def answered(asked: GatheredPartition, message: Message) -> Values:
     }
 
 
-HANDLER = Handler(*declared(23), begin, gather.complete, slices=True)
+HANDLER = Handler(*declared(23), begin_offset_for_leader_epoch, gather.complete, slices=True)

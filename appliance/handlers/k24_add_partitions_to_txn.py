@@ -19,14 +19,14 @@ from appliance.handlers.exchange import Exchange, Handler, Host
 _COORDINATE: Final = Coordinate(TRANSACTIONS)
 
 
-def begin(host: Host, x: Exchange) -> None:
+def begin_add_partitions_to_txn(host: Host, x: Exchange) -> None:
     """Ask the coordinators of the transactions."""
     code = errors.NONE if x.version < OF_BROKERS else x.rights.refusal(ACT_AS_BROKER)
     if code:
         refused = {"throttle_time": 0, "error_code": code, "results_by_transaction": []}
         gather.reply(host, x, refused)
     else:
-        _COORDINATE.begin(host, x)
+        _COORDINATE.begin_request(host, x)
 
 
-HANDLER: Final[Handler] = Handler(*declared(24), begin, _COORDINATE.complete)
+HANDLER: Final[Handler] = Handler(*declared(24), begin_add_partitions_to_txn, _COORDINATE.complete)

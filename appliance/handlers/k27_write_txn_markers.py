@@ -27,7 +27,7 @@ class Marking:
     rows: list[Values]
 
 
-def begin(host: Host, x: Exchange) -> None:
+def begin_write_txn_markers(host: Host, x: Exchange) -> None:
     request = gather.decode(host, x)
     x.state = Marking([], [])
     refused = x.rights.refusal(NEEDS[x.handler.key])
@@ -72,7 +72,7 @@ def _ask(host: Host, x: Exchange, marker: Any, topic: str, partition: int, wrong
             errors.NOT_LEADER_OR_FOLLOWER if follows else errors.UNKNOWN_TOPIC_OR_PARTITION
         )
         return row
-    host.ask(
+    host.ask_home(
         x,
         len(state.rows) - 1,
         route,
@@ -103,4 +103,4 @@ def _finish(host: Host, x: Exchange) -> None:
     gather.reply_in_turns(host, x, {"markers": markers}, len(x.state.rows))
 
 
-HANDLER = Handler(*declared(27), begin, complete, slices=True)
+HANDLER = Handler(*declared(27), begin_write_txn_markers, complete, slices=True)

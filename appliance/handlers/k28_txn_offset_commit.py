@@ -42,7 +42,7 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
     if index == _QUESTION:
         state: Coordinated = x.state
         asked: Verifying = state.more
-        if asked.question.hear(host, x, index, message, payload):
+        if asked.question.take_completion(host, x, index, message, payload):
             (code,) = asked.question.codes.values()
             _decide(host, x, asked.index, code, asked.guard)
     elif message is not None and message.op == UNVERIFIED:
@@ -68,7 +68,7 @@ def _verify(host: Host, x: Exchange, index: int, guard: int) -> None:
         patient=x.version >= ADDING_SINCE,
     )
     state.more = Verifying(index, guard, question)
-    question.ask(host, x, _QUESTION)
+    question.ask_coordinator(host, x, _QUESTION)
 
 
 def _decide(host: Host, x: Exchange, index: int, code: int, guard: int) -> None:
@@ -84,4 +84,6 @@ def _decide(host: Host, x: Exchange, index: int, code: int, guard: int) -> None:
         host.coordinate_within(x, index, route, body, code, guard)
 
 
-HANDLER: Final = Handler(*declared(_KEY), _PLAN.begin, complete, in_order=APIS[_KEY].in_order)
+HANDLER: Final = Handler(
+    *declared(_KEY), _PLAN.begin_request, complete, in_order=APIS[_KEY].in_order
+)

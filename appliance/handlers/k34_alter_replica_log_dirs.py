@@ -24,7 +24,7 @@ class Moving:
     codes: dict[Place, int]
 
 
-def begin(host: Host, x: Exchange) -> None:
+def begin_alter_replica_log_dirs(host: Host, x: Exchange) -> None:
     request = gather.decode(host, x)
     wanted: dict[Place, str] = {}
     for folder in request.dirs:
@@ -45,7 +45,7 @@ def begin(host: Host, x: Exchange) -> None:
                 errors.UNKNOWN_TOPIC_OR_PARTITION if found is None else errors.REPLICA_NOT_AVAILABLE
             )
         else:
-            host.ask(x, number, route, MOVE, 0, host.log_dirs.index(path), -1, 0, 0)
+            host.ask_home(x, number, route, MOVE, 0, host.log_dirs.index(path), -1, 0, 0)
 
     steps = gather.rows_of(enumerate(wanted.items() if not refused else ()), ask_home)
     gather.in_turns(host, x, len(wanted), steps, lambda: _finish_if_complete(host, x))
@@ -73,4 +73,4 @@ def _finish(host: Host, x: Exchange) -> None:
     gather.reply_in_turns(host, x, values, len(x.state.codes))
 
 
-HANDLER = Handler(*declared(34), begin, complete, slices=True)
+HANDLER = Handler(*declared(34), begin_alter_replica_log_dirs, complete, slices=True)

@@ -11,7 +11,7 @@ CONTROLLERS = 2
 _NAMES = {BROKERS: "BROKER", CONTROLLERS: "CONTROLLER"}
 
 
-def begin(host: Host, x: Exchange) -> None:
+def begin_describe_cluster(host: Host, x: Exchange) -> None:
     _answer(host, x, BROKERS)
 
 
@@ -72,5 +72,5 @@ def _controllers(host: Host) -> list[dict[str, object]]:
     ]
 
 
-HANDLER = Handler(*declared(60), begin, never)
+HANDLER = Handler(*declared(60), begin_describe_cluster, never)
 FOR_CONTROLLERS = Handler(*declared(60), begin_for_controllers, never)

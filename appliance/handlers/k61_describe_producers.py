@@ -20,7 +20,7 @@ _TEXTS: Final = TEXTS | {
 }
 
 
-def begin(host: Host, x: Exchange) -> None:
+def begin_describe_producers(host: Host, x: Exchange) -> None:
     request = gather.decode(host, x)
     topics = [
         (topic.name, [GatheredPartition(index, 0, -1, 0) for index in topic.partition_indexes])
@@ -28,7 +28,9 @@ def begin(host: Host, x: Exchange) -> None:
     ]
     flat = [asked for _, rows in topics for asked in rows]
     wanted = DESCRIBE_PRODUCERS, READ_TOPIC
-    gather.start(host, x, Gathering(topics, flat, *wanted, failed, answered, "name", reply))
+    gather.ask_partitions(
+        host, x, Gathering(topics, flat, *wanted, failed, answered, "name", reply)
+    )
 
 
 def complete(host: Host, x: Exchange, index: int, message: Message | None, payload: bytes) -> None:
@@ -74,4 +76,4 @@ def _answer(host: Host, x: Exchange, values: Values, out: list[bytes]) -> Steps:
             yield
 
 
-HANDLER: Final[Handler] = Handler(*declared(61), begin, complete, slices=True)
+HANDLER: Final[Handler] = Handler(*declared(61), begin_describe_producers, complete, slices=True)

@@ -11,10 +11,10 @@ from appliance.handlers.client_metrics import CODECS, NOBODY
 from appliance.handlers.exchange import Exchange, Handler, Host, never
 
 
-def begin(host: Host, x: Exchange) -> None:
+def begin_get_telemetry_subscriptions(host: Host, x: Exchange) -> None:
     request = gather.decode(host, x)
     asked = request.client_instance_id
-    code, instance, told = host.client_metrics.ask(
+    code, instance, told = host.client_metrics.subscribe_instance(
         host.image,
         NOBODY if asked is None else asked.bytes,
         host.client(x),
@@ -50,4 +50,4 @@ _NOTHING = {
     "requested_metrics": (),
 }
 
-HANDLER = Handler(*declared(71), begin, never)
+HANDLER = Handler(*declared(71), begin_get_telemetry_subscriptions, never)

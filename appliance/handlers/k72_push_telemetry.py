@@ -9,7 +9,7 @@ from appliance.handlers.client_metrics import NOBODY
 from appliance.handlers.exchange import Exchange, Handler, Host, never
 
 
-def begin(host: Host, x: Exchange) -> None:
+def begin_push_telemetry(host: Host, x: Exchange) -> None:
     request = gather.decode(host, x)
     instance = request.client_instance_id
     code = host.client_metrics.push(
@@ -26,4 +26,4 @@ def begin(host: Host, x: Exchange) -> None:
     gather.reply(host, x, {"throttle_time": 0, "error_code": code})
 
 
-HANDLER = Handler(*declared(72), begin, never)
+HANDLER = Handler(*declared(72), begin_push_telemetry, never)

@@ -32,7 +32,7 @@ class TopicPage:
     cursor: Values | None = None
 
 
-def begin(host: Host, x: Exchange) -> None:
+def begin_describe_topic_partitions(host: Host, x: Exchange) -> None:
     request = gather.decode(host, x)
     limit = host.config.int("max.request.partition.size.limit")
     left = max(1, min(request.response_partition_limit, limit))
@@ -87,4 +87,4 @@ def _answer(host: Host, x: Exchange, page: TopicPage) -> None:
     gather.reply_in_turns(host, x, values, rows)
 
 
-HANDLER = Handler(*declared(75), begin, never, slices=True)
+HANDLER = Handler(*declared(75), begin_describe_topic_partitions, never, slices=True)

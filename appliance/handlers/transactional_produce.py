@@ -127,7 +127,7 @@ class ProduceSteps:
         self._producer = TransactionalProducer(name, *found.pop())
         yield errors.NONE
 
-    def begin(self, host: Host, x: Exchange) -> None:
+    def begin_batches(self, host: Host, x: Exchange) -> None:
         """Append, or stand in line."""
         line = host.line(x)
         line.under_way.append(x)
@@ -135,7 +135,7 @@ class ProduceSteps:
         if line.asking is None:
             self._append(host, x)
         else:
-            host.hold(x, _HELD)
+            host.hold_pending(x, _HELD)
 
     def _append(self, host: Host, x: Exchange) -> None:
         """Ask for what is wanted: for MANY batches now, for the next ones when they are answered.
@@ -158,24 +158,26 @@ class ProduceSteps:
         for index, guard in guards.items():
             _, _, position, length = request.batches[index]
             route = self.routes[index]
-            host.ask(x, index, route, APPEND, self._flags, position, guard, length, request.acks)
+            host.ask_home(
+                x, index, route, APPEND, self._flags, position, guard, length, request.acks
+            )
 
     def unverified(self, x: Exchange, index: int, guard: int) -> None:
         """The home does not know the transaction as open."""
         if x.answer is None:
             self.wants[index] = guard
 
-    def hear(
+    def take_completion(
         self, host: Host, x: Exchange, index: int, message: Message | None, payload: bytes
     ) -> dict[int, tuple[int, str | None]]:
         """A completion that is no batch's; index of batch → error code and text of those that the
         transaction may not write, now that it is known."""
         question, line = self._question, host.line(x)
         assert question is not None and line.asking is x
-        if index == _QUESTION and not question.hear(host, x, index, message, payload):
+        if index == _QUESTION and not question.take_completion(host, x, index, message, payload):
             return {}
         if not _quiet(line):
-            host.hold(x, _HELD)
+            host.hold_pending(x, _HELD)
             return {}
         self._question = None
         refused = {}
@@ -190,7 +192,7 @@ class ProduceSteps:
         _send_on(host, line, x)
         return refused
 
-    def go_on(self, host: Host, x: Exchange) -> None:
+    def continue_batches(self, host: Host, x: Exchange) -> None:
         """Something has come: verify what must be when nothing else will, or leave the line."""
         if self._unsent and not x.pending:
             self._append_part(host, x)
@@ -205,14 +207,14 @@ class ProduceSteps:
         elif line.under_way[0] is x and line.asking is None:
             self._ask(host, x, line)
         else:
-            host.hold(x, _HELD)
+            host.hold_pending(x, _HELD)
 
     def give_up(self, host: Host, x: Exchange) -> None:
         """Drops the request; batches under way may still be appended."""
         self.wants.clear()
         self._unsent.clear()
         x.pending.pop(_HELD, None)
-        self.go_on(host, x)
+        self.continue_batches(host, x)
 
     def _ask(self, host: Host, x: Exchange, line: Line) -> None:
         assert self._producer is not None
@@ -226,7 +228,7 @@ class ProduceSteps:
             abortable=self._version >= FIRST_ABORTABLE,
             patient=adds,
         )
-        self._question.ask(host, x, _QUESTION)
+        self._question.ask_coordinator(host, x, _QUESTION)
 
     def sent_on(self, host: Host, x: Exchange) -> None:
         """Those before it are on their way."""

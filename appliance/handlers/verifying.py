@@ -80,7 +80,7 @@ class VerificationRequest:
         self._wait_ns = _FIRST_WAIT_NS
         self.codes: dict[Partition, int] = {}
 
-    def ask(self, host: Host, x: Exchange, index: int) -> None:
+    def ask_coordinator(self, host: Host, x: Exchange, index: int) -> None:
         """Ask the coordinator; what comes back is completed with `index`."""
         if not self._until_ns:
             number = host.config.int
@@ -105,12 +105,12 @@ class VerificationRequest:
         else:
             host.question_node(x, index, leader, KEY, VERSION, self._request())
 
-    def hear(
+    def take_completion(
         self, host: Host, x: Exchange, index: int, message: Message | None, payload: bytes
     ) -> bool:
         """A completion has come; whether `codes` are known now."""
         if message is WAITED and not self._refused:
-            self.ask(host, x, index)
+            self.ask_coordinator(host, x, index)
             return False
         code = self._refused
         if message is None:

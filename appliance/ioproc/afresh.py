@@ -80,7 +80,7 @@ class Afresh:
 
     # The clock ------------------------------------------------------------------------------------
 
-    def go_on(self, now_ns: int, now_ms: int) -> dict[int, Key]:
+    def rebuild_slice(self, now_ns: int, now_ms: int) -> dict[int, Key]:
         """Set aside what can be, one of them; remove what is needed no more. Returns what is to be
         opened anew: row → topic id and partition."""
         if self._aside:

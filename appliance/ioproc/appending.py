@@ -113,7 +113,9 @@ class Appends:
         _, flags, handle, token, producer_id, of, _, _, _, _, _, _, epoch, version, _ = message
         if partition is None:
             code = self._served.absent(handle)
-        elif partition.broken is not None or (partition.log.held and partition in self.unwritten):
+        elif partition.broken is not None or (
+            partition.log.has_unwritten and partition in self.unwritten
+        ):
             code = errors.KAFKA_STORAGE_ERROR
         elif not partition.progress.leads:
             code = errors.NOT_LEADER_OR_FOLLOWER
@@ -148,7 +150,7 @@ class Appends:
         if partition is not None:
             partition.log.producers.verified[producer_id] = epoch
 
-    def own(
+    def append_own(
         self, partition: Partition, batch: memoryview, now_ms: int, awaited: bool = True
     ) -> bool:
         """Append what the appliance itself has to say; whether that was staged. If not, the
@@ -179,7 +181,7 @@ class Appends:
         partition.await_end(self._nobody, 0)
         self.touched[partition] = None
 
-    def write(self, partition: Partition) -> None:
+    def write_staged(self, partition: Partition) -> None:
         """Write what was staged; the first failure takes the partition offline."""
         log = partition.log
         if not partition.staged and log.active.end_offset == partition.progress.log_end:
@@ -197,7 +199,7 @@ class Appends:
         partition.space.exhausted()
         self._served.stirred = True
         partition.no_room()
-        if partition.log.held:
+        if partition.log.has_unwritten:
             self.unwritten[partition] = None
         self._failures.news.append((partition, what))
 
@@ -206,11 +208,11 @@ class Appends:
         for partition in [p for p in self.unwritten if p.directory == number]:
             del self.unwritten[partition]
             if partition.broken is None:
-                self.write(partition)
-            if partition.broken is None and not partition.log.held:
-                self._served.syncing.want(partition)
+                self.write_staged(partition)
+            if partition.broken is None and not partition.log.has_unwritten:
+                self._served.syncing.request_sync(partition)
 
-    def forget(self, partition: Partition) -> None:
+    def forget_partition(self, partition: Partition) -> None:
         """It is served no more."""
         self.touched.pop(partition, None)
         self.unwritten.pop(partition, None)

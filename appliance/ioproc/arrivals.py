@@ -99,7 +99,7 @@ class Dispatcher:
                     postponed.payload -= len(message[14])
                     host = self._hosts.get(message[5] >> API_SHIFT, self._refusing)
                     if host is not None:
-                        host.take(asker, message, now_ms)
+                        host.take_piece(asker, message, now_ms)
                         postponed.payload -= host.long.answered
                         host.long.answered = 0
                 elif op == MARK:
@@ -109,7 +109,7 @@ class Dispatcher:
                 elif op == MOVE:
                     self._begin_move(asker, partition, message, now_ms)
                 elif op in ANSWERS:
-                    self._questions.ask(asker, partition, message)
+                    self._questions.ask_partition(asker, partition, message)
                 else:
                     self._handle_rare(asker, message, now_ms)
             except Exception as bug:
@@ -146,11 +146,11 @@ class Dispatcher:
     def _handle_rare(self, asker: NetprocPeer, message: Message, now_ms: int) -> None:
         left = self._left
         if message.op == WATCH:
-            self._questions.watch(asker, message)
+            self._questions.watch_partitions(asker, message)
         elif left is None:
             return
         elif message.op == KNOWS:
-            left.tell(asker, message)
+            left.answer_known(asker, message)
         elif message.op == KNOWN:
             left.answered(asker.index, message.token, message.flags - 1, now_ms)
 

@@ -62,7 +62,9 @@ class NetprocPeer:
             self.out.append((op, 1, handle, token))
             self.payloads.append(rows[at : at + most])
 
-    def tell(self, op: int, slices: Iterator[bytes], size: int, last: Completion) -> None:
+    def answer_in_slices(
+        self, op: int, slices: Iterator[bytes], size: int, last: Completion
+    ) -> None:
         """A long answer: rows that go before `last` as with `before`, slice by slice."""
         self._long.append((op, slices, size, last))
         self._tell_more()
@@ -110,7 +112,7 @@ class NetprocPeer:
         """True if so many completions wait for it that it should send nothing more now."""
         return len(self.out) >= BACKLOG
 
-    def forget(self) -> None:
+    def forget_requests(self) -> None:
         """The process died: nobody waits for these any more."""
         self.life += 1
         self.out.clear()

@@ -206,7 +206,7 @@ class Assembly:
         )  # fmt: skip
         pulling = self._pulling(ground, housekeeping, moves, cleaning)
         endings = self._endings
-        arrivals = Dispatcher(core, home.fetch, moves.begin, endings, left)
+        arrivals = Dispatcher(core, home.fetch, moves.begin_move, endings, left)
         askers = core.served.siblings
         siblings = Siblings(seat.index, self._own, askers, endings, arrivals.handle)
         return IoprocParts(
@@ -266,7 +266,7 @@ class Assembly:
             self._clock,
             Lent(
                 lambda: os.urandom(16),
-                self._ids.take,
+                self._ids.take_id,
                 self._believed,
                 self._level,
                 self._seat.ioprocs,
@@ -309,7 +309,7 @@ class Assembly:
         leaving = Leaving(ground, housekeeping, trash, workers.leaving, moves.give_up)
         returning = Returning(ground, trash, workers.returning)
         follower, back = self._follower, left.came_back
-        look = whereabouts.look
+        look = whereabouts.compare_folder
         return Home(seat, ground, follower, housekeeping, opener, leaving, returning, back, look)
 
     def _cleaning(self, ground: Ground, housekeeping: Housekeeping) -> Cleaning:

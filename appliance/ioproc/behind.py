@@ -49,7 +49,7 @@ class GroupLagSampler:
         self._due_ns = 0
         self._found = False
 
-    def go_on(self, now_ns: int) -> bool:
+    def sample_slice(self, now_ns: int) -> bool:
         """A slice, when it is time; False when there is more of it at once."""
         if self._round is None:
             if now_ns < self._due_ns:

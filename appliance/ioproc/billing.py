@@ -40,7 +40,7 @@ class Billing:
         """The quotas of the image, whenever one has changed."""
         self.on = any(REQUEST in limits for limits in quotas.values())
 
-    def hear(
+    def handle_messages(
         self, handle: Handle, asker: NetprocPeer, messages: list[Message], now_ms: int
     ) -> None:
         """Decide on the messages by `handle`, on the bill of who sent them."""

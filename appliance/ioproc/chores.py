@@ -79,12 +79,14 @@ class Chores:
         self._isolating = isolating
         self.due_ns = 0
 
-    def go_on(self, now_ns: int, now_ms: int, *, draining: bool) -> bool:
+    def run_slice(self, now_ns: int, now_ms: int, *, draining: bool) -> bool:
         """A piece of everything; False when there is more of it at once. draining: nothing new is
         begun."""
-        opened = self._ask("partitions that come and go", partial(self._home.go_on, now_ns, now_ms))
+        opened = self._ask(
+            "partitions that come and go", partial(self._home.open_slice, now_ns, now_ms)
+        )
         if now_ms >= self._left.due_ms:
-            self.guard("transactions left open", partial(self._left.turn, now_ms))
+            self.guard("transactions left open", partial(self._left.ask_due, now_ms))
         if now_ms >= self._replicas.due_ms:
             self.guard("replicas", partial(self._replicas.tick, now_ms))
         self.guard("whereabouts", partial(self._whereabouts.tick, now_ms))
@@ -92,12 +94,12 @@ class Chores:
         self.guard("isolating", partial(self._isolating.tick, now_ns))
         self.guard("topics that are gone", partial(self._following.tell_gone, now_ms))
         housekeeping = self._housekeeping
-        self.guard("log starts", housekeeping.trims.go_on)
+        self.guard("log starts", housekeeping.trims.trim_next)
         idle = housekeeping.tick(now_ns, now_ms)
         idle = idle and self._ask("moves", partial(self._moves.tick, now_ns, now_ms))
         if not draining:
             self.guard("compaction", partial(self._cleaning.tick, now_ns, now_ms))
-            idle = self._ask("lags of groups", partial(self._behind.go_on, now_ns)) and idle
+            idle = self._ask("lags of groups", partial(self._behind.sample_slice, now_ns)) and idle
         under_way = housekeeping.trims.busy or self._home.busy or self._cleaning.busy
         under_way = under_way or self._replicas.due_ms <= now_ms or self._probing.busy
         paced = self._moves.under_way or self._isolating.doubts

@@ -25,7 +25,7 @@ class CleanerLink:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
 
-    def ask(self, folder: str, question: dict[str, Any]) -> dict[str, Any]:
+    def ask_cleaner(self, folder: str, question: dict[str, Any]) -> dict[str, Any]:
         """Its answer. Raises StorageFailed: what it met in `folder`, or that it died."""
         process = self._process or self._start()
         assert process.stdin is not None and process.stdout is not None
@@ -36,7 +36,7 @@ class CleanerLink:
         except (OSError, ValueError):
             line = b""
         if not line:
-            said = self.end()
+            said = self.end_cleaner()
             raise StorageFailed(folder, errno.ESRCH, f"the cleaner's process ended: {said}")
         answer: dict[str, Any] = json.loads(line)
         if "failure" in answer:
@@ -63,7 +63,7 @@ class CleanerLink:
         if process is not None:
             process.kill()
 
-    def end(self) -> str:
+    def end_cleaner(self) -> str:
         """End it and wait; how it ended."""
         process, self._process = self._process, None
         if process is None:

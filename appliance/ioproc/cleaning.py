@@ -42,9 +42,9 @@ _NO_ROOM: Final = "no room"
 class CleanerChannel(Protocol):
     """The cleaner's process: `cleaner_link.CleanerLink`, or a test's."""
 
-    def ask(self, folder: str, question: dict[str, Any]) -> dict[str, Any]: ...
+    def ask_cleaner(self, folder: str, question: dict[str, Any]) -> dict[str, Any]: ...
     def kill(self) -> None: ...
-    def end(self) -> str: ...
+    def end_cleaner(self) -> str: ...
 
 
 @dataclass(slots=True)
@@ -130,7 +130,7 @@ class Cleaning:
             else:
                 job.log.cleaning = False
                 barrier.confine_bug("compaction", job.partition, bug)
-                self._core.tell()
+                self._core.tell_observers()
 
     def _go_round(self, now_ns: int, now_ms: int) -> None:
         for done in self._threads.take_ended():
@@ -163,7 +163,7 @@ class Cleaning:
                 continue
             try:
                 stable = partition.last_stable_offset
-                found = cleanable.look(partition.log, course.cleaned_to, stable, now_ms)
+                found = cleanable.measure_dirty(partition.log, course.cleaned_to, stable, now_ms)
             except StorageFailed as failure:
                 self._core.fail(partition, failure)
                 continue
@@ -251,7 +251,7 @@ class Cleaning:
     # On the thread --------------------------------------------------------------------------------
 
     def _end(self) -> None:
-        self._link.end()
+        self._link.end_cleaner()
 
     def _keys(self, job: Job, rate: float, recovery_point: int) -> None:
         """Starts the first pass, after saving the recovery point: a compacted log has gaps, and
@@ -260,11 +260,11 @@ class Cleaning:
         points = {job.key: recovery_point}
         checkpoints.merge(self._disk, self._path(job), checkpoints.RECOVERY_POINT, points)
         question = {"op": "keys", "work": job.work._asdict(), "rate": rate}
-        job.answer = self._link.ask(job.work.folder, question)
+        job.answer = self._link.ask_cleaner(job.work.folder, question)
 
     def _clean(self, job: Job) -> None:
         question = {"op": "clean", "group": job.groups[job.at]}
-        job.answer = self._link.ask(job.work.folder, question)
+        job.answer = self._link.ask_cleaner(job.work.folder, question)
         if job.log.failure is None:
             size = Cleaned(*job.answer["cleaned"]).size
             swap.decide(self._disk, job.work.folder, job.base, size)
@@ -412,7 +412,7 @@ class Cleaning:
         while self._threads.outstanding():
             self._threads.wait()
             self._threads.take_ended()
-        self._link.end()
+        self._link.end_cleaner()
         if self._job is not None:
             self._job.log.cleaning = False
             self._job = None

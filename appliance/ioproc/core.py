@@ -110,7 +110,7 @@ class Core:
         if self.appends.touched or syncing.under_way or syncing.wanted or now_ns >= syncing.due_ns:
             self._write_and_sync(now_ns)
         if self._failures.news:
-            self.tell()
+            self.tell_observers()
         rows = self.served.rows
         if rows.changed:
             self._show_changes()
@@ -135,12 +135,12 @@ class Core:
                 risen = partition.risen
                 rows.publish(partition)
                 if (risen or partition.shared) and partition.parked:
-                    self.questions.wake(partition, risen)
+                    self.questions.complete_parked(partition, risen)
             except Exception as bug:
                 self.barrier.confine_bug("the end of a turn", partition, bug)
         rows.changed.clear()
         if self._failures.news:
-            self.tell()
+            self.tell_observers()
 
     def _tell_watching(self) -> None:
         try:
@@ -153,7 +153,7 @@ class Core:
         if appends.touched:
             for partition in appends.touched:
                 try:
-                    appends.write(partition)
+                    appends.write_staged(partition)
                     if partition.broken is None:
                         syncing.wrote(partition, now_ns)
                 except Exception as bug:
@@ -164,7 +164,7 @@ class Core:
                 for synced in syncing.ended():
                     self._conclude(synced, now_ns)
             if syncing.wanted:
-                for synced in syncing.start():
+                for synced in syncing.begin_syncs():
                     self._conclude(synced, now_ns)
             if now_ns >= syncing.due_ns:
                 syncing.tick(now_ns)
@@ -188,33 +188,33 @@ class Core:
             if end < partition.progress.log_end:
                 self.syncing.wrote(partition, now_ns)
             if partition.asking:
-                self.questions.seen(partition, end)
+                self.questions.answer_visible(partition, end)
         except Exception as bug:
             self.barrier.confine_bug("a sync", partition, bug)
 
     def quiesce(self, partition: Partition, now_ns: int) -> None:
         """Commit and sync all that the partition has; no thread works on its files at return."""
-        self.appends.write(partition)
+        self.appends.write_staged(partition)
         self.appends.touched.pop(partition, None)
         if partition.broken is None and (partition.waiting or partition.unseen):
-            self.syncing.want(partition)
+            self.syncing.request_sync(partition)
         self._let_syncs_end(partition, now_ns)
 
     def _let_syncs_end(self, partition: Partition, now_ns: int) -> None:
         """Those that are wanted too: one that ends may want another for what came meanwhile."""
         while partition.syncing:
-            for synced in self.syncing.start():
+            for synced in self.syncing.begin_syncs():
                 self._conclude(synced, now_ns)
             if partition.syncing:
                 self.syncing.wait()
             for synced in self.syncing.ended():
                 self._conclude(synced, now_ns)
 
-    def settle(self, now_ns: int) -> None:
+    def settle_all(self, now_ns: int) -> None:
         """Finish all that is under way: every record is visible, everybody is answered."""
         self.finish(now_ns)
         for partition in list(self.syncing.unseen):
-            self.syncing.want(partition)
+            self.syncing.request_sync(partition)
         self.finish(now_ns)
         while self.syncing.busy():
             self.syncing.wait()
@@ -222,7 +222,7 @@ class Core:
 
     # Partitions and askers come and go ------------------------------------------------------------
 
-    def tell(self) -> None:
+    def tell_observers(self) -> None:
         """Tell the observers what became of partitions since they were told last."""
         news = self._failures.news
         self.served.stirred = self.served.stirred or bool(news)  # some of them act by and by
@@ -251,7 +251,7 @@ class Core:
             except Exception as bug:
                 self.barrier.confine_bug("a partition that was opened", partition, bug)
         if self._failures.news:
-            self.tell()
+            self.tell_observers()
 
     def lead(
         self, partition: Partition, leader_epoch: int, role: PartitionRole = ALONE, now_ms: int = 0
@@ -308,7 +308,7 @@ class Core:
             except Exception as bug:
                 self.barrier.confine_bug("a partition's role", partition, bug)
         if self._failures.news:
-            self.tell()
+            self.tell_observers()
 
     def remove(self, handle: int, now_ns: int) -> Partition:
         """Serve a partition no longer; who waits for it is told that it does not exist.
@@ -319,9 +319,9 @@ class Core:
         rows.changed.pop(partition, None)
         for step in (
             partial(self._let_syncs_end, partition, now_ns),
-            partial(self.appends.forget, partition),
+            partial(self.appends.forget_partition, partition),
             partial(rows.changed.pop, partition, None),
-            partial(self.syncing.forget, partition),
+            partial(self.syncing.forget_partition, partition),
             partial(partition.refuse_all, UNKNOWN_TOPIC_OR_PARTITION),
             partial(self._failures.refuse_questions, partition, UNKNOWN_TOPIC_OR_PARTITION),
             partial(rows.closed, partition),
@@ -330,7 +330,7 @@ class Core:
                 step()
             except Exception as bug:  # it goes all the same: its row is another's soon
                 self.barrier.report_bug("a partition that goes", bug, partition=partition)
-        self.tell()
+        self.tell_observers()
         for observer in self._observers:
             try:
                 observer.closed(partition)
@@ -342,27 +342,27 @@ class Core:
         """The partition lies in another log folder now; `quiesce` came before."""
         assert not (partition.syncing or partition.staged or partition.asking)
         assert partition.shared or not partition.waiting, "what was synced is visible"
-        self.syncing.forget(partition)
+        self.syncing.forget_partition(partition)
         partition.space = self.served.spaces[directory]
         partition.replace(log, directory, self.served.now_ms)
         self.served.rows.take_over(partition)
         self.served.rows.publish(partition)
         self._failures.news.append((partition, REPLACED))
-        self.tell()
+        self.tell_observers()
 
     def fail(self, partition: Partition, failure: StorageFailed) -> None:
         """Take the partition offline, and tell everybody now."""
         self._failures.fail(partition, failure)
-        self.tell()
+        self.tell_observers()
 
     def doubt(self, partition: Partition, failure: StorageFailed) -> None:
         """Somebody looked at its checksums, and one is wrong: others lead where they can."""
         self._failures.unreadable(partition, failure, checked=True)
-        self.tell()
+        self.tell_observers()
 
     def drop(self, asker: NetprocPeer) -> None:
         """The netproc died: forget what it waits for."""
-        asker.forget()
+        asker.forget_requests()
         self.postponed.drop(asker.index)
         for host in self._hosts:
             host.drop(asker.index)
@@ -373,7 +373,7 @@ class Core:
 
     def drop_sibling(self, asker: NetprocPeer) -> None:
         """The I/O process died: nobody waits for the markers that it asked for."""
-        asker.forget()
+        asker.forget_requests()
         for partition in self.partitions.values():
             partition.forget_asker(asker)
 

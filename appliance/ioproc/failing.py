@@ -70,7 +70,7 @@ class Failures:
             served.damaged[partition.handle] = (partition.topic_id, partition.index)
         partition.log.fail(failure)
         partition.fail(failure)
-        served.syncing.forget(partition)
+        served.syncing.forget_partition(partition)
         served.rows.offline(partition.handle)
         served.stirred = True  # others can lead as soon as the controller hears of it
         self.refuse_questions(partition, KAFKA_STORAGE_ERROR)
@@ -96,6 +96,6 @@ class Failures:
             asker.out.append(refusal(answer, code, partition.handle, message[3]))
         partition.asking.clear()
         for read in list(partition.parked.values()):
-            self._served.purgatory.take(read)
+            self._served.purgatory.take_read(read)
             out = self._served.askers[read.peer].out
             out.append(refusal(FOUND, code, partition.handle, read.token))

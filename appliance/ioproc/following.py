@@ -73,12 +73,12 @@ class CoordinatorFollowing:
         self.committed = seat.processes.word(METADATA_OFFSET)
         self.applied = follower.applied
 
-    def go_on(self) -> bool:
+    def replay_slice(self) -> bool:
         """Replay a slice of what is committed, and act upon it when that was all, by slices as
         well; whether everything was done."""
         roles = self._home.roles
         if roles.waiting:
-            roles.go_on()
+            roles.tell_roles()
         else:
             changes = self._retries.attempt(self._follower.replay_slice, self.committed[0])
             if changes is None:
@@ -119,13 +119,13 @@ class CoordinatorFollowing:
         self._home.apply(changes, self.applied)
         self._throttling.follow(self._follower.image, changes)
 
-    def begin(self) -> None:
+    def replay_committed(self) -> None:
         """At the start: all that is committed, before anything is open."""
         self._follower.catch_up(self.committed[0])
         self._guarding.load(self._follower.image)
         self.applied = self._follower.applied
         self.say_applied()
-        self._throttling.look(self._follower.image)
+        self._throttling.read_settings(self._follower.image)
         self._billing.follow(self._follower.image.quotas)
         for host in self._hosts:
             host.follow(self._follower.image)

@@ -108,8 +108,8 @@ class Home:
         core and logs for itself; takes as long as their logs are large."""
         self._now_ms = now_ms
         image = self._follower.image
-        self._trash.find(image)
-        for path, failure in self._opener.journals.find().items():
+        self._trash.find_folders(image)
+        for path, failure in self._opener.journals.read_journals().items():
             self._events.event(ERROR, "log-dir-failed", folder=path, cause=failure)
         ours = [
             (topic, partition.index)
@@ -159,9 +159,9 @@ class Home:
             known = image.topics_by_id
             still = ((h, key) for h, key in self._waiting.items() if key[0] in known)
             self._waiting = OrderedDict(still)
-            self._returning.forget(known)
+            self._returning.forget_others(known)
         self._run("new rules", lambda: self._new_rules(image, reread))
-        self.roles.go_on()
+        self.roles.tell_roles()
 
     def _apply_one(
         self,
@@ -181,7 +181,7 @@ class Home:
         elif isinstance(change, TopicRemoved):
             kept = self.keeps(change.topic_id)
             self._trash.deleted(change.name, change.topic_id)
-            self.leaving.begin(removed[change.topic_id], before, kept=kept)
+            self.leaving.begin_deletion(removed[change.topic_id], before, kept=kept)
             for partition in removed[change.topic_id]:
                 self._replicas.pop((partition.topic_id, partition.index), None)
         elif isinstance(change, ConfigChanged):
@@ -201,7 +201,7 @@ class Home:
             self._core.barrier.report_bug("a change of the metadata", bug)
         else:
             self._core.barrier.confine_bug("a change of the metadata", partition, bug)
-            self._core.tell()
+            self._core.tell_observers()
         self._mend()
 
     def _added(self, change: PartitionAdded | PartitionChanged) -> None:
@@ -217,16 +217,16 @@ class Home:
         """True while partitions move into the trash or out of it."""
         return self.leaving.busy or self._returning.busy
 
-    def go_on(self, now_ns: int, now_ms: int) -> bool:
+    def open_slice(self, now_ns: int, now_ms: int) -> bool:
         """Let deleted partitions go and open new ones for a while; False when there are more."""
         self._now_ms = now_ms
         run, image, waiting = self._run, self._follower.image, self._waiting
-        all_gone = [False]
-        run("partitions that go", lambda: all_gone.append(self.leaving.go_on(now_ns, now_ms)))
+        all_gone, leaving = [False], self.leaving
+        run("partitions that go", lambda: all_gone.append(leaving.delete_slice(now_ns, now_ms)))
         returning, afresh = self._returning, self._afresh
         run("partitions that come back",
-            lambda: waiting.update(returning.go_on(image.topics_by_id)))  # fmt: skip
-        run("damaged replicas", lambda: waiting.update(afresh.go_on(now_ns, now_ms)))
+            lambda: waiting.update(returning.undelete_next(image.topics_by_id)))  # fmt: skip
+        run("damaged replicas", lambda: waiting.update(afresh.rebuild_slice(now_ns, now_ms)))
         run("the trash", lambda: self._empty_trash(now_ns, now_ms))
         if self._without_room and now_ns >= self._next_try_ns:
             self._next_try_ns = now_ns + _TRY_AGAIN_NS
@@ -241,7 +241,7 @@ class Home:
         return all_gone[-1] and not self._waiting
 
     def _empty_trash(self, now_ns: int, now_ms: int) -> None:
-        for folder in self._trash.look(self._follower.image, now_ns):
+        for folder in self._trash.expire_folders(self._follower.image, now_ns):
             self._housekeeping.remove_later(Removal(now_ms, (), folder))
 
     def _run(self, where: str, chore: Callable[[], object]) -> None:
@@ -301,7 +301,7 @@ class Home:
             partition = core.partitions.get(handle)
             if partition is not None:
                 core.barrier.confine_bug("opening", partition, bug)
-                core.tell()
+                core.tell_observers()
             else:
                 core.barrier.report_bug("opening", bug, partition=f"{topic.name}-{index}")
                 core.served.refuse_row(handle)
@@ -327,7 +327,7 @@ class Home:
             was_deleted = was_deleted or self._trash.bring_back(name, key, self._opener.strays)
             self._afresh.may_be_opened(name, key, found)
             where = self._afresh.lay_in(key) or directory_of(found, self._node_id)
-            log, directory, visible = self._opener.open(
+            log, directory, visible = self._opener.open_log(
                 topic.name, index, topic.topic_id, handle, rules, now_ms, where
             )
             role = self.roles.of(found)
@@ -433,7 +433,7 @@ class Home:
             return
         here = self._node_id in found.replicas
         if here and self._follower.handles.get(key, -1) in self._core.partitions:
-            self.roles.say(key)
+            self.roles.queue_role(key)
             return
         self._let_replica_go(change, before)
         if here:
@@ -443,7 +443,7 @@ class Home:
         """This node has no replica of the partition any more, or another one, in another row."""
         partition = self._replicas.pop((change.topic_id, change.index), None)
         if partition is not None and self._core.partitions.get(partition.handle) is partition:
-            self.leaving.begin([partition], before, kept=False, removed=True)
+            self.leaving.begin_deletion([partition], before, kept=False, removed=True)
 
     def _registered(self, broker_id: int) -> None:
         """Perhaps this life of the appliance: now it leads what the metadata says, and what lies in
@@ -456,7 +456,7 @@ class Home:
                 if not partition.leads and partition.broken is None:
                     found = image.partition(partition.topic, partition.index)
                     if found is not None and found.leader == self._node_id:
-                        self.roles.say((partition.topic_id, partition.index))
+                        self.roles.queue_role((partition.topic_id, partition.index))
 
     def _leave_folders(self) -> None:
         """Some of them may be told to be offline, until the next start of the appliance."""

@@ -222,7 +222,7 @@ class Housekeeping:
             checkpoints.merge(self._disk, path, checkpoints.HIGH_WATERMARK, marks)
             self._watermarks.pop(partition, None)
 
-    def forget(self, gone: Sequence[Partition]) -> None:
+    def forget_deleted(self, gone: Sequence[Partition]) -> None:
         """Drop what the checkpoints say of deleted partitions, before others of that name are
         created."""
         self.trims.wait()
@@ -258,7 +258,7 @@ class Housekeeping:
 
     def close(self) -> None:
         """Write every checkpoint once more, after all logs were closed. Raises StorageFailed."""
-        self.trims.settle()
+        self.trims.finish_trims()
         self._chores.close()
         sound = [p for p in self._core.partitions.values() if p.broken is None]
         for path, those in self._by_folder(sound):
@@ -327,7 +327,7 @@ class Housekeeping:
             self._core.fail(partition, failure)
         except Exception as bug:  # its segments may be half changed
             self._core.barrier.confine_bug("retention", partition, bug)
-            self._core.tell()
+            self._core.tell_observers()
 
     def _retain(self, partition: Partition, now_ns: int, now_ms: int) -> None:
         log = partition.log

@@ -123,7 +123,7 @@ class Journals:
         ready = self._folders[partition.directory].state == _READY
         return ready and _end_of(partition) is not None
 
-    def start(self) -> list[Partition]:
+    def begin_groups(self) -> list[Partition]:
         """Begin the groups that can begin; who is refused."""
         refused: list[Partition] = []
         self.pending = False
@@ -168,7 +168,7 @@ class Journals:
             if folder.journal is not None:
                 folder.journal.settled(partition, partition.log.recovery_point)
 
-    def forget(self, partition: Partition) -> None:
+    def forget_partition(self, partition: Partition) -> None:
         """It is closed, or broken: then the groups that hold it have to stay."""
         self.overdue.pop(partition, None)
         for folder in self._folders:
@@ -206,7 +206,7 @@ class Journals:
     def _making(self, folder: _Folder) -> Callable[[], None]:
         nonce = self._nonce()
 
-        def make() -> None:
+        def make_journals() -> None:
             names = self._disk.listdir(folder.path)
             taken = [found for name in names if (found := parse(name))]
             mine = [number for process, number in taken if process == self._me]
@@ -214,7 +214,7 @@ class Journals:
             size = self._size(self._disk.space(folder.path).total)
             folder.journal = Journal.create(self._disk, path, nonce, size)
 
-        return make
+        return make_journals
 
     def _begin(self, folder: _Folder, refused: list[Partition]) -> JournalWrite | None:
         """A group of those that wait, as far as they fit. None: nobody can have one now."""
@@ -237,7 +237,7 @@ class Journals:
         if not ends:
             return None
         before = journal.half
-        group = folder.group = journal.begin(ends)
+        group = folder.group = journal.begin_group(ends)
         if group is None:
             refused += [end.key for end in ends]
             unsettled = journal.unsettled()

@@ -99,7 +99,7 @@ class Leaving:
         first = next(iter(self._all.values()), None)
         return applied if first is None else first.before
 
-    def begin(
+    def begin_deletion(
         self, partitions: Iterable[Partition], before: int, *, kept: bool, removed: bool = False
     ) -> None:
         """Their topic was removed by metadata behind `before`, or with `removed` this node's
@@ -122,7 +122,7 @@ class Leaving:
         self.make_way(name, key, now)
         return leaver.removal.folder if leaver.removal is not None else ""
 
-    def go_on(self, now_ns: int, now_ms: int) -> bool:
+    def delete_slice(self, now_ns: int, now_ms: int) -> bool:
         """Some steps; False when there is more to do at once."""
         self._take()
         looked_at = list(islice(self._queued, A_TURN))
@@ -227,7 +227,7 @@ class Leaving:
         elif leaver.aside:
             pass  # until it is whole again
         elif leaver.kept:
-            self.trash.hold((partition.topic_id, partition.index), removal.folder)
+            self.trash.hold_folder((partition.topic_id, partition.index), removal.folder)
         else:
             self._housekeeping.remove_later(removal)
 
@@ -242,7 +242,7 @@ class Leaving:
 
     def _try_to_forget(self, gone: Sequence[Partition]) -> Exception | None:
         try:
-            self._housekeeping.forget(gone)
+            self._housekeeping.forget_deleted(gone)
         except Exception as failure:
             return failure
         return None

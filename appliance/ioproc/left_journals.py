@@ -50,7 +50,7 @@ class LeftJournals:
         self._opened: set[Key] = set()
         self._unread: Failed = {}
 
-    def find(self) -> Failed:
+    def read_journals(self) -> Failed:
         """Read them. The log folders whose journals could not be read."""
         tails: dict[Key, list[Tail]] = {}
         for folder in self._paths:

@@ -64,7 +64,7 @@ class PendingCoordinators:
         self.nodes: set[int] = set()
         self.led: Leaders | None = None
 
-    def begin(self, homes: Iterable[int], led: Leaders, me: int) -> None:
+    def begin_round(self, homes: Iterable[int], led: Leaders, me: int) -> None:
         """Starts again with all coordinators."""
         self.homes, self.led = set(homes), led
         self.nodes = {leader for leader, _ in led} - {me}
@@ -116,7 +116,7 @@ class LeftOpen:
             )
             self.due_ms = AT_ONCE
 
-    def turn(self, now_ms: int) -> None:
+    def ask_due(self, now_ms: int) -> None:
         """Ask about all that are open still, whoever has not said that nobody knows them."""
         led = self._led() if self._left else ()
         for token, asked in list(self._left.items()):
@@ -128,7 +128,7 @@ class LeftOpen:
                 asked.led = None  # who leads asks; it may be this node, later
                 continue
             if asked.led != led:
-                asked.begin(self._writers, led, self._node_id)
+                asked.begin_round(self._writers, led, self._node_id)
             if asked.nobody:  # another node was the last to say it, or there was no room
                 self._abort(one, now_ms)
             for home in asked.homes:
@@ -171,7 +171,7 @@ class LeftOpen:
         known = partition.log.producers.producers[producer_id]
         marker = markers.Marker(False, max(known.coordinator_epoch, 0))
         batch = markers.build(producer_id, known.epoch, marker, now_ms)
-        if self._appends.own(partition, memoryview(bytearray(batch)), now_ms):
+        if self._appends.append_own(partition, memoryview(bytearray(batch)), now_ms):
             self._events.event(
                 NOTICE,
                 "transaction-aborted",
@@ -183,7 +183,7 @@ class LeftOpen:
 
     # Who is asked ---------------------------------------------------------------------------------
 
-    def tell(self, asker: NetprocPeer, message: Message) -> None:
+    def answer_known(self, asker: NetprocPeer, message: Message) -> None:
         """Answers whether a coordinator here knows that transaction (KNOWS)."""
         code = self._knows(message.handle, message.a)
         asker.out.append(refusal(KNOWN, code, message.handle, message.token))

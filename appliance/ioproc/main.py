@@ -158,7 +158,7 @@ class IoProcess:
         if not self._level:
             self._held.append((asker, messages))
         elif self._billing.on:
-            self._billing.hear(self._arrivals.handle, asker, messages, now_ms)
+            self._billing.handle_messages(self._arrivals.handle, asker, messages, now_ms)
         else:
             self._arrivals.handle(asker, messages, now_ms)
 
@@ -188,7 +188,7 @@ class IoProcess:
         if not -_TICK_MS < jumped_ms < _TICK_MS:  # a call less for each turn
             self._apart_ms += jumped_ms
             self._time.read_clocks(now_ns, now_ms)
-        self._level = following.committed[0] == following.applied or following.go_on()
+        self._level = following.committed[0] == following.applied or following.replay_slice()
         if self._held and self._level:
             self._level = self._give_held(now_ms)
         return now_ms
@@ -218,22 +218,22 @@ class IoProcess:
         rest_ms = LONGEST_WAIT_MS
         for host in self._hosts:
             if level_ms >= host.due_ms:
-                host.turn(now_ms)
+                host.run_once(now_ms)
             rest_ms = min(rest_ms, max(0, host.due_ms - level_ms))
         own, endings = self._own, self._endings
         if level_ms >= endings.due_ms or own.writer.head != own.reader.tail:
-            self._siblings.turn(now_ms)
+            self._siblings.run_once(now_ms)
         if self._asked_nodes:
             rest_ms = min(rest_ms, self._brokers.run_once())
         chores, served = self._chores, self._served
         if served.stirred or now_ns >= chores.due_ns or drain:
-            served.stirred = not chores.go_on(now_ns, now_ms, draining=drain >= DRAIN_STAGE)
+            served.stirred = not chores.run_slice(now_ns, now_ms, draining=drain >= DRAIN_STAGE)
             self._tell_room()
             self._tell_loading()
             self._tell_moves()
         sent = self.core.finish(now_ns)
         pulls = self._leaders or self._pulling.told
-        rest_ms = min(rest_ms, self._pulling.turn(now_ns, now_ms)) if pulls else rest_ms
+        rest_ms = min(rest_ms, self._pulling.run_once(now_ns, now_ms)) if pulls else rest_ms
         self._links.flush()
         if self._holding or not sent:
             self._hold_who_is_behind()
@@ -290,7 +290,7 @@ class IoProcess:
     def _start(self, now_ns: int) -> int:
         if not self._processes.metadata_offset:
             return _BUSY_MS  # control has not published anything yet
-        if not self._starting.go_on(now_ns):
+        if not self._starting.open_slice(now_ns):
             return LONGEST_WAIT_MS
         self._open = True
         self._parts.moves.resume(self._clock.wall_ms())
@@ -313,7 +313,7 @@ class IoProcess:
         self._brokers.close()
         self._parts.cleaning.stop()
         self.workers.cleaner.close()
-        self.core.settle(self._clock.monotonic_ns())
+        self.core.settle_all(self._clock.monotonic_ns())
         self.workers.copies.close()
         self.workers.leaving.close()
         self.workers.returning.close()

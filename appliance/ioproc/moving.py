@@ -107,7 +107,7 @@ class Moves:
 
     # What is asked --------------------------------------------------------------------------------
 
-    def begin(self, partition: Partition, number: int, now_ms: int) -> int:
+    def begin_move(self, partition: Partition, number: int, now_ms: int) -> int:
         """Move the partition to this log folder: Kafka's error code. To the one that it lies in
         means that a move that is under way is given up."""
         if not 0 <= number < len(self._dirs.paths):
@@ -153,7 +153,7 @@ class Moves:
                 self._begin_or_wait(partition, number, now_ms)
 
     def _begin_or_wait(self, partition: Partition, number: int, now_ms: int) -> None:
-        if self.begin(partition, number, now_ms) == errors.KAFKA_STORAGE_ERROR:
+        if self.begin_move(partition, number, now_ms) == errors.KAFKA_STORAGE_ERROR:
             self._waiting[partition] = number
 
     def _say_lacks(self, partition: Partition, number: int, lacks: int) -> None:
@@ -233,7 +233,7 @@ class Moves:
         else:
             self._moves.pop(partition, None)
             barrier.confine_bug("a move", partition, bug)
-            self._core.tell()
+            self._core.tell_observers()
 
     def _begin_what_waits(self, now_ms: int) -> None:
         for partition, number in list(self._waiting.items()):
@@ -342,7 +342,7 @@ class Moves:
         partition = move.partition
         self._core.quiesce(partition, now_ns)
         log = partition.log
-        if partition.broken is not None or log.held:
+        if partition.broken is not None or log.has_unwritten:
             return
         if log.active_size - move.have(log.active) > NEAR_ENOUGH:
             return
@@ -379,7 +379,7 @@ class Moves:
             move.copied[active.base] = log.active_size
         copying.sync_file(disk, target)
         active.write_indexes(disk)
-        log.snapshots.write(log.end_offset, log.producers)
+        log.snapshots.write_snapshot(log.end_offset, log.producers)
         copying.copy_small(disk, log.path, move.folder, f"{active.base:020d}")
         # Their file may be behind, and all of the copy is to lie below its recovery point.
         write_file(disk, f"{move.folder}/{files.LEADER_EPOCHS}", log.epochs.encode())
@@ -390,7 +390,7 @@ class Moves:
     def _open(self, partition: Partition, number: int, path: str, now_ms: int) -> None:
         """Serve the log that lies at `path` now, and no longer the old one."""
         old = partition.log
-        new = PartitionLog.open(
+        new = PartitionLog.open_folder(
             self._disk,
             path,
             old.config,
@@ -401,5 +401,5 @@ class Moves:
             now_ms=now_ms,
         )
         assert new.end_offset == old.end_offset, (path, new.end_offset, old.end_offset)
-        self._housekeeping.forget([partition])  # in the old folder's checkpoints
+        self._housekeeping.forget_deleted([partition])  # in the old folder's checkpoints
         self._core.replace(partition, new, number)

@@ -91,7 +91,7 @@ class Opener:
                 found[number] = {}
         return found
 
-    def open(
+    def open_log(
         self,
         topic: str,
         index: int,
@@ -124,7 +124,7 @@ class Opener:
             recovery_point = max(recovery_point, row[columns.RECOVERY_POINT])
             log_start = max(log_start, row[columns.LOG_START])
             visible = max(visible, row[columns.HIGH_WATERMARK])
-        log = PartitionLog.open(
+        log = PartitionLog.open_folder(
             self._disk,
             path,
             config,

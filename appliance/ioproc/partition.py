@@ -120,7 +120,7 @@ class Partition:
         self.index = index
         self.topic_id = topic_id
         self.role = role
-        self.begin(log, high_watermark if role.replicas else log.end_offset)
+        self.serve_log(log, high_watermark if role.replicas else log.end_offset)
         self.syncing = False
         self.batches_in = 0
         self.bytes_in = 0
@@ -148,7 +148,7 @@ class Partition:
     def __str__(self) -> str:
         return f"{self.topic}-{self.index}"
 
-    def begin(self, log: PartitionLog, high_watermark: int) -> None:
+    def serve_log(self, log: PartitionLog, high_watermark: int) -> None:
         """Serve this log from now on, visible as far as that."""
         assert log.recovery_point >= log.end_offset, "what is served from the start is on the disk"
         self.log = log
@@ -321,7 +321,7 @@ class Partition:
             held = progress.held
         self.places.ends.append((end, active.base, active.size))
         if progress.appended(end, held, now_ms):
-            self.rise()
+            self.raise_visible()
             if self.shared:
                 self.release()
 
@@ -348,7 +348,7 @@ class Partition:
         if end > self.synced:
             self.synced = end
         if self.progress.holds(end):
-            self.rise()
+            self.raise_visible()
         visible, durable = self.progress.high_watermark, self.synced
         limits = (0, visible, durable, min(visible, durable))
         waiting = self.waiting
@@ -366,10 +366,10 @@ class Partition:
         if self.waiting:
             self.on_synced(self.synced)
 
-    def rise(self) -> None:
+    def raise_visible(self) -> None:
         """Readers see more."""
         self.risen = True
-        self.places.rise(self.progress.high_watermark, self.progress.last_stable)
+        self.places.set_visible(self.progress.high_watermark, self.progress.last_stable)
 
     def fail(self, failure: StorageFailed) -> None:
         """The log refused a write or a sync: final. Everybody who waits is told, nothing is
@@ -389,7 +389,7 @@ class Partition:
                 self.tell_transactions()
             self.places.ends.append((end, active.base, active.size))
             if progress.appended(end, progress.held if self.disk_counts else end):
-                self.rise()
+                self.raise_visible()
         for asker, token, *_ in self.staged:
             asker.out.append(refusal(APPENDED, KAFKA_STORAGE_ERROR, self.handle, token))
         self.staged.clear()
@@ -431,7 +431,7 @@ class Partition:
         self.log.layout += 1
         progress = self.progress
         active = self.log.active_base
-        self.places.forget(active, progress.high_watermark, progress.last_stable)
+        self.places.drop_places(active, progress.high_watermark, progress.last_stable)
 
     def lead(self, leader_epoch: int, role: PartitionRole = ALONE, now_ms: int = 0) -> None:
         """This node leads, in this epoch; a new one begins at the log end (KIP-101). The same again
@@ -448,7 +448,7 @@ class Partition:
         """These other replicas must have a record from now on before it is visible."""
         replicas, enough = self.role.replicas, not self.short
         if self.progress.lead(leader_epoch, replicas, in_sync, now_ms, enough=enough):
-            self.rise()
+            self.raise_visible()
             self.release()
 
     def follow(self, leader_epoch: int, role: PartitionRole = ELSEWHERE) -> None:
@@ -464,7 +464,7 @@ class Partition:
         """It lies in another log folder now, all of it synced."""
         role, visible, in_sync = self.role, self.progress.high_watermark, self.progress.in_sync
         log.producers.unverified = self.log.producers.unverified
-        self.begin(log, visible if role.replicas else log.end_offset)
+        self.serve_log(log, visible if role.replicas else log.end_offset)
         self.directory = directory
         self.future = (0, 0, 0)
         if role.leads:

@@ -28,7 +28,7 @@ class Places:
         self.ends: deque[tuple[int, int, int]] = deque(maxlen=MOST_ENDS)
         self.visible = self.stable = (segment, position)
 
-    def rise(self, high_watermark: int, last_stable: int) -> None:
+    def set_visible(self, high_watermark: int, last_stable: int) -> None:
         """The high watermark or the last stable offset is another."""
         ends = self.ends
         while ends and ends[0][0] <= last_stable:
@@ -46,7 +46,7 @@ class Places:
         self.ends.append(end)
         self.visible = self.stable = UNKNOWN
 
-    def forget(self, active: int, high_watermark: int, last_stable: int) -> None:
+    def drop_places(self, active: int, high_watermark: int, last_stable: int) -> None:
         """Positions in segments before the active one, which begins at `active`, hold no more."""
         if self.visible[0] < active:
             self.visible = (active, 0) if high_watermark >= active else UNKNOWN

@@ -27,7 +27,7 @@ class ProducerIdPool:
         self._asked = False
         self._left: deque[range] = deque()
 
-    def take(self) -> int | None:
+    def take_id(self) -> int | None:
         """An id that no producer had; None while a block is being asked for."""
         if not self._asked and sum(map(len, self._left)) <= FEW:
             self._asked = self._ask()

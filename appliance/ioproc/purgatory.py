@@ -54,7 +54,7 @@ class Purgatory:
         request = peer << 32 | read.token >> 32
         older = self._by_request.get(request, _NONE).get(read.key)
         if older is not None:  # a peer that uses a token twice loses its first read
-            self.take(older)
+            self.take_read(older)
         count = self._count.get(peer, 0)
         if count >= self.limit:
             return False
@@ -63,7 +63,7 @@ class Purgatory:
         self._by_request.setdefault(request, {})[read.key] = read
         return True
 
-    def take(self, read: ParkedRead) -> None:
+    def take_read(self, read: ParkedRead) -> None:
         """Forget one read, because it is being answered."""
         del read.partition.parked[read.key]
         request = read.peer << 32 | read.token >> 32

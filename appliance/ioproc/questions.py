@@ -77,7 +77,9 @@ class PartitionReads:
         self.checkpoint = checkpoint
         self.replicas = replicas
 
-    def ask(self, asker: NetprocPeer, partition: Partition | None, message: Message) -> None:
+    def ask_partition(
+        self, asker: NetprocPeer, partition: Partition | None, message: Message
+    ) -> None:
         """Answer it, or let it wait. partition: of its handle, None when there is none here."""
         op, _, handle, token, *_ = message
         if partition is None:
@@ -85,7 +87,9 @@ class PartitionReads:
             asker.out.append(refusal(ANSWERS[op], code, handle, token))
             return
         if op == DELETE_RECORDS and partition.staged:
-            self._appends.write(partition)  # the log start may move up to what came just before
+            self._appends.write_staged(
+                partition
+            )  # the log start may move up to what came just before
         if partition.broken is not None:
             asker.out.append(refusal(ANSWERS[op], errors.KAFKA_STORAGE_ERROR, handle, token))
             return
@@ -98,11 +102,11 @@ class PartitionReads:
             return
         if op in _OF_THE_END and partition.unseen:
             partition.asking.append((asker, message, partition.progress.log_end))
-            self._served.syncing.want(partition)
+            self._served.syncing.request_sync(partition)
             return
         self._reply(asker, partition, message)
 
-    def seen(self, partition: Partition, end: int) -> None:
+    def answer_visible(self, partition: Partition, end: int) -> None:
         """Everything below `end` is visible: answer who waits for that."""
         asking = partition.asking
         while asking and asking[0][2] <= end:
@@ -137,7 +141,7 @@ class PartitionReads:
                 nearest = self.replicas.nearest(partition, message)
                 if nearest is not None:
                     return nearest
-            answer = reading.find(partition, token, flags, a, b, e, f)
+            answer = reading.find_bytes(partition, token, flags, a, b, e, f)
             if answer is None and self._served.isolated and self._has_all(partition, flags, a):
                 code = errors.NOT_LEADER_OR_FOLLOWER
                 return refusal(FOUND, code, partition.handle, token)
@@ -145,9 +149,9 @@ class PartitionReads:
                 key = asker.index << 64 | token
                 read = ParkedRead(key, partition, asker.index, token, a, b, flags, e, f)
                 if not self._served.purgatory.park(read):
-                    answer = reading.find(partition, token, flags & ~READ_WAIT, a, b, e, f)
+                    answer = reading.find_bytes(partition, token, flags & ~READ_WAIT, a, b, e, f)
                 elif partition.unseen and partition.leads:
-                    self._served.syncing.want(partition)
+                    self._served.syncing.request_sync(partition)
             if answer is not None and flags & READ_COMMITTED:
                 self._go_with(asker, partition, a, answer)
             return answer
@@ -162,7 +166,7 @@ class PartitionReads:
     def _answer_replica(
         self, asker: NetprocPeer, partition: Partition, message: Message
     ) -> Completion | None:
-        refused = self.replicas.heard(partition, message)
+        refused = self.replicas.on_follower_fetch(partition, message)
         if refused is not None:
             return refused
         _, flags, _, token, a, b, _, _, _, node, visible, _, e, f, _ = message
@@ -172,7 +176,7 @@ class PartitionReads:
         if answer is None and not self._served.purgatory.park(read):
             return self._for_replica(partition, read, flags & ~READ_WAIT)
         if answer is None and partition.unseen:
-            self._served.syncing.want(partition)
+            self._served.syncing.request_sync(partition)
         return answer
 
     def _for_replica(self, partition: Partition, read: ParkedRead, flags: int) -> Completion | None:
@@ -180,7 +184,7 @@ class PartitionReads:
         if 0 < read.visible <= partition.progress.high_watermark:
             flags &= ~READ_WAIT
         offset, epoch, most, least = read.offset, read.epoch, read.max_bytes, read.min_bytes
-        answer = reading.find(partition, read.token, flags, offset, epoch, most, least)
+        answer = reading.find_bytes(partition, read.token, flags, offset, epoch, most, least)
         if answer is None or not answer[_LENGTH]:
             return answer
         if self.replicas.is_doubted(partition, read.replica, offset):
@@ -207,7 +211,7 @@ class PartitionReads:
         if op == DESCRIBE_PRODUCERS:
             slices = reading.describe_producers(partition)
             last = (PRODUCERS_TOLD, 1, partition.handle, token)
-            asker.tell(PRODUCERS, slices, producers.SIZE, last)
+            asker.answer_in_slices(PRODUCERS, slices, producers.SIZE, last)
             return None
         assert op == DELETE_RECORDS
         answer, moved = reading.delete_records(partition, token, a)
@@ -250,7 +254,7 @@ class PartitionReads:
         if partition.aborted is not before:  # where there are none, nobody need ask any more
             self._served.rows.changed[partition] = None
 
-    def watch(self, asker: NetprocPeer, message: Message) -> None:
+    def watch_partitions(self, asker: NetprocPeer, message: Message) -> None:
         """Somebody waits for any of many partitions; told at once when one has moved since it
         looked, or is not served here: then it asks for that one."""
         served, code = self._served, errors.NONE
@@ -264,14 +268,14 @@ class PartitionReads:
             if served.watches.add(FetchWatch(asker.index, message.token, message.flags, rows)):
                 for partition in list(served.syncing.unseen):
                     if partition.handle in rows:
-                        served.syncing.want(partition)
+                        served.syncing.request_sync(partition)
                 return
             code = errors.THROTTLING_QUOTA_EXCEEDED
         asker.out.append((NEWS, code + 1, 0, message.token))
 
     def tell_watching(self) -> None:
         """Notifies watchers once of what moved in this turn, which is published by now."""
-        for watch in self._served.watches.take():
+        for watch in self._served.watches.take_news():
             self._served.askers[watch.peer].out.append((NEWS, 1, 0, watch.token))
 
     def deserted(self, partition: Partition) -> None:
@@ -298,10 +302,10 @@ class PartitionReads:
                 continue
             else:
                 code = reading.stale(partition, read.epoch)
-            self._served.purgatory.take(read)
+            self._served.purgatory.take_read(read)
             self._served.askers[read.peer].out.append(refusal(FOUND, code, handle, read.token))
 
-    def wake(self, partition: Partition, risen: bool) -> None:
+    def complete_parked(self, partition: Partition, risen: bool) -> None:
         """Answer the parked reads that have enough now. risen: the high watermark is another; else
         the log has perhaps grown, which other replicas wait for."""
         for read in list(partition.parked.values()):
@@ -311,7 +315,7 @@ class PartitionReads:
                 if read.flags & READ_REPLICA:
                     answer = self._for_replica(partition, read, read.flags)
                 else:
-                    answer = reading.find(
+                    answer = reading.find_bytes(
                         partition,
                         read.token,
                         read.flags,
@@ -330,5 +334,5 @@ class PartitionReads:
             if partition.broken is not None:
                 return  # whoever waits has been told
             if answer is not None:
-                self._served.purgatory.take(read)
+                self._served.purgatory.take_read(read)
                 self._served.askers[read.peer].out.append(answer)

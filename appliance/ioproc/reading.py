@@ -40,7 +40,7 @@ CHECKED: Final = 64 << 10
 """A follower takes so many bytes at a time, all of them or none, or one batch."""
 
 
-def find(
+def find_bytes(
     partition: Partition,
     token: int,
     flags: int,

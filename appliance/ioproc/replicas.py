@@ -145,7 +145,7 @@ class Replicas:
 
     # Fetches --------------------------------------------------------------------------------------
 
-    def heard(self, partition: Partition, message: Message) -> Completion | None:
+    def on_follower_fetch(self, partition: Partition, message: Message) -> Completion | None:
         """A replica fetches: what lies below its offset, it has. A completion when there is nothing
         to read for it: it is none of ours, or has what never was here."""
         handle, token, offset, epoch, last_epoch, log_start, broker_epoch, replica = message[2:10]
@@ -247,7 +247,7 @@ class Replicas:
             self._consider(partition, led, now_ms)
 
     def _risen(self, partition: Partition) -> None:
-        partition.rise()
+        partition.raise_visible()
         partition.release()
         self._served.rows.changed[partition] = None
 

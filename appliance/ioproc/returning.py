@@ -58,14 +58,14 @@ class Returning:
         self._queued[handle] = Returner(handle, name, key)
         return True
 
-    def forget(self, topics: Mapping[bytes, object]) -> None:
+    def forget_others(self, topics: Mapping[bytes, object]) -> None:
         """Only these topics, by their ids, are there now: the others go back."""
         self._queued = {h: one for h, one in self._queued.items() if one.key[0] in topics}
         for one in [one for key, one in self._out.items() if key[0] not in topics]:
             del self._out[one.key]
             self._put_back(one)
 
-    def go_on(self, topics: Mapping[bytes, object]) -> dict[int, Key]:
+    def undelete_next(self, topics: Mapping[bytes, object]) -> dict[int, Key]:
         """Begin the next job when there is none; those that can be opened now, by row."""
         done = self._take(topics)
         if not self._under_way and self._queued:
@@ -145,7 +145,7 @@ class Returning:
         if one.back:
             self._out[one.key] = one
         else:  # whatever is in the way: who opens it finds out
-            self._trash.hold(one.key, one.folder)
+            self._trash.hold_folder(one.key, one.folder)
 
     def _put_back(self, one: Returner) -> None:
         """Its topic was deleted again: to the trash, with the mark that it still has."""
@@ -153,7 +153,7 @@ class Returning:
             if one.back:
                 self._disk.rename(one.back, one.folder)
                 self._disk.sync_dir(one.folder.rpartition("/")[0])
-            self._trash.hold(one.key, one.folder)
+            self._trash.hold_folder(one.key, one.folder)
         except StorageFailed as failure:
             self._events.event(ERROR, "not-deleted", folder=one.back, cause=failure)
 

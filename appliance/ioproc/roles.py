@@ -58,11 +58,11 @@ class PartitionRoles:
                 return role._replace(leads=False, leader=-1)
         return role
 
-    def say(self, key: Key) -> None:
+    def queue_role(self, key: Key) -> None:
         """The metadata says something new of this partition; however often, it is told once."""
         self.waiting[key] = None
 
-    def go_on(self) -> bool:
+    def tell_roles(self) -> bool:
         """Tell some partitions their roles, by the image as it is now; whether those were all."""
         began, took_ns = monotonic_ns(), 0
         waiting = self.waiting
@@ -86,7 +86,7 @@ class PartitionRoles:
             core.barrier.report_bug("a role", bug)
         else:
             core.barrier.confine_bug("a role", partition, bug)
-            core.tell()
+            core.tell_observers()
 
     def _tell(self, key: Key) -> None:
         topic_id, index = key

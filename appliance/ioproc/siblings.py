@@ -51,10 +51,10 @@ class Siblings:
         self._handle = handle
         endings.changed(me, up=True)
 
-    def turn(self, now_ms: int) -> None:
+    def run_once(self, now_ms: int) -> None:
         """Handles this process's messages to itself, and due markers."""
         me = self.askers[self._me]
         self._handle(me, self._own.arrived(), now_ms)
         if self._endings.is_due(now_ms):
-            self._endings.turn(now_ms)
+            self._endings.send_due(now_ms)
             self._handle(me, self._own.arrived(), now_ms)

@@ -38,7 +38,7 @@ class Starting:
         self.begun = False
         self._began_ns = self._said_ns = clock.monotonic_ns()
 
-    def go_on(self, now_ns: int) -> bool:
+    def open_slice(self, now_ns: int) -> bool:
         """True once everything is open. Raises what prevented it."""
         if not self.begun:
             self.begun = True
@@ -56,7 +56,7 @@ class Starting:
         return True
 
     def _open_everything(self) -> None:
-        self._following.begin()
+        self._following.replay_committed()
         self._home.open_all(self._clock.monotonic_ns(), self._clock.wall_ms())
 
     def _say_progress(self, now_ns: int) -> None:

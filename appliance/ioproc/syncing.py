@@ -100,7 +100,7 @@ class Syncing:
         self.watches = Watches()
         self.average_ns = 200_000
 
-    def want(self, partition: Partition) -> None:
+    def request_sync(self, partition: Partition) -> None:
         """Somebody waits for this partition to be synced."""
         if not partition.syncing:
             partition.syncing = True
@@ -120,7 +120,7 @@ class Syncing:
             if self.watches.waits and not waits:
                 waits = self.watches.has(partition.handle)
         if waits:
-            self.want(partition)
+            self.request_sync(partition)
         elif unseen and partition not in self.unseen:
             self.unseen[partition] = now_ns
             self.due_ns = min(self.due_ns, now_ns + _VISIBLE_NS)
@@ -128,12 +128,12 @@ class Syncing:
             self.dirty[partition] = now_ns
             self.due_ns = min(self.due_ns, now_ns + LOOK_EVERY_NS)
 
-    def forget(self, partition: Partition) -> None:
+    def forget_partition(self, partition: Partition) -> None:
         """The partition is closed or broken."""
         self.dirty.pop(partition, None)
         self.unseen.pop(partition, None)
         self.moved.pop(partition, None)
-        self._journals.forget(partition)
+        self._journals.forget_partition(partition)
         if partition in self.wanted:
             self.wanted.remove(partition)
             partition.syncing = False
@@ -169,12 +169,12 @@ class Syncing:
                     ended.append(_failed(partition, bug))
             self.wanted += refused
             if journals.pending:
-                self.wanted += journals.start()
+                self.wanted += journals.begin_groups()
             self._look_at_overdue()
         self._count()
         return ended
 
-    def start(self) -> list[Synced]:
+    def begin_syncs(self) -> list[Synced]:
         """Make those durable that want it: all short ends of a folder by one write of its journal,
         the others by a sync of their files, some of them in the next turn if that takes long. What
         was done at once is returned."""
@@ -207,7 +207,7 @@ class Syncing:
             except Exception as bug:
                 failed.append(_failed(partition, bug))
         if journals.pending:
-            own += journals.start()
+            own += journals.begin_groups()
             self._look_at_overdue()
         self._sync(own, failed)
         self._count()
@@ -275,7 +275,7 @@ class Syncing:
             if not self._journals.takes(partition):
                 self._begin(partition)
                 return True
-            self.want(partition)
+            self.request_sync(partition)
         return False
 
     def _begin(self, partition: Partition) -> None:

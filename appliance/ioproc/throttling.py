@@ -49,10 +49,10 @@ class ReplicationThrottling:
             else:
                 found = self._limited and isinstance(change, PartitionChanged | TopicRemoved)
             if found:
-                self.look(image)
+                self.read_settings(image)
                 return
 
-    def look(self, image: MetadataImage) -> None:
+    def read_settings(self, image: MetadataImage) -> None:
         """Reads the throttle settings now in force."""
         config = broker_config(image, self._config)
         limited = self._set(image, config, self.leader, "leader", self._led_late)

@@ -98,7 +98,7 @@ class DeletedFolders:
         self._next_reread_ns = 0
         self._version: tuple[int, int] | None = None  # of the list that was read last
 
-    def find(self, image: MetadataImage) -> None:
+    def find_folders(self, image: MetadataImage) -> None:
         """At the start: which folders there are, and which topics are to be kept."""
         for topic_id, name in (self.reread() or {}).items():
             if topic_id not in image.topics_by_id:
@@ -176,9 +176,9 @@ class DeletedFolders:
             self._left_behind.append(older)
         self._disk.rename(folder, away)
         self._disk.sync_dir(folder.rpartition("/")[0])
-        self.hold(key, away)
+        self.hold_folder(key, away)
 
-    def hold(self, key: Key, folder: str) -> None:
+    def hold_folder(self, key: Key, folder: str) -> None:
         """The folder was renamed: remove it when its time is over."""
         self._folders[key] = folder
 
@@ -229,7 +229,7 @@ class DeletedFolders:
         """The checkpoints know of the log again. Raises StorageFailed."""
         self._disk.unlink(f"{folder}/{MARK}")
 
-    def look(self, image: MetadataImage, now_ns: int) -> list[str]:
+    def expire_folders(self, image: MetadataImage, now_ns: int) -> list[str]:
         """Now and then: the folders that are to be removed. Topics that are over go to `gone`."""
         left, self._left_behind = self._left_behind, []
         if now_ns < self._next_look_ns or not (self._folders or self._dead):

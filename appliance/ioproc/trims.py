@@ -58,7 +58,7 @@ class Trims:
         for told in self._waiting.pop(partition, ()):
             self._tell(partition, told, None)
 
-    def go_on(self) -> None:
+    def trim_next(self) -> None:
         """Tell whose checkpoint was written, begin the next one."""
         for done in self._threads.take_ended():
             told, self._under_way = self._under_way, {}
@@ -99,11 +99,11 @@ class Trims:
         """Return when no checkpoint is being written."""
         while self._under_way:
             self._threads.wait()
-            self.go_on()
+            self.trim_next()
 
-    def settle(self) -> None:
+    def finish_trims(self) -> None:
         """Return when all of them are durable, or failed."""
-        self.go_on()
+        self.trim_next()
         self.wait()
 
 

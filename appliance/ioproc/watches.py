@@ -83,7 +83,7 @@ class Watches:
         """This row says something else now."""
         self._moved[handle] = self._moved.get(handle, 0) | kinds
 
-    def take(self) -> list[FetchWatch]:
+    def take_news(self) -> list[FetchWatch]:
         """Those for whom there is news since this was asked last: they are over."""
         moved, told = self._moved, list[FetchWatch]()
         for watch in self._all() if moved else ():

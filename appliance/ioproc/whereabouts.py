@@ -60,12 +60,12 @@ class Whereabouts:
     def leads(self, partition: Partition) -> None:
         """The metadata say something new of it."""
         if partition.role.replicas:
-            self.look(partition.handle, partition.topic_id, partition.index)
+            self.compare_folder(partition.handle, partition.topic_id, partition.index)
 
     def follows(self, partition: Partition) -> None:
         """The metadata say something new of it."""
         if partition.role.replicas:
-            self.look(partition.handle, partition.topic_id, partition.index)
+            self.compare_folder(partition.handle, partition.topic_id, partition.index)
 
     def no_room(self, partition: Partition, *, lost: bool) -> None:
         """Folders are looked at as a whole."""
@@ -74,7 +74,7 @@ class Whereabouts:
         """It failed, or is served no more."""
         self.leads(partition)
 
-    def look(self, handle: int, topic_id: bytes, index: int) -> None:
+    def compare_folder(self, handle: int, topic_id: bytes, index: int) -> None:
         """Compare what is with what the metadata say."""
         self._look[handle] = (topic_id, index)
         self.due_ms = 0

@@ -232,7 +232,7 @@ class ActiveSegment(Segment):
         self, batch: memoryview, header: BatchHeader, base: int, now_ms: int
     ) -> None:
         """A marker is staged."""
-        aborted = self.producers.end(header, base, now_ms, markers.read(batch))
+        aborted = self.producers.end_transaction(header, base, now_ms, markers.read(batch))
         if aborted is not None:
             self._aborted.append(aborted)
 
@@ -324,7 +324,7 @@ class ActiveSegment(Segment):
         self._views = [memoryview(bytes(view)) for view in self._views]
 
     @property
-    def held(self) -> bool:
+    def has_unwritten(self) -> bool:
         """True if staged bytes are not written yet: between turns only if the disk was full."""
         return bool(self._views)
 
@@ -352,7 +352,7 @@ class ActiveSegment(Segment):
         del self._tail_ends[keep:], self._tail_positions[keep:]
         index, times = self.index, self.times
         if index is not None and times is not None:
-            index.keep(bisect_left(index.positions, self.size))
+            index.keep_entries(bisect_left(index.positions, self.size))
             times.keep_to(end - 1 - self.base)
 
     def fail(self, failure: StorageFailed) -> None:

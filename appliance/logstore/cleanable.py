@@ -32,7 +32,7 @@ class Cleanable(NamedTuple):
         return self.dirty / max(self.clean + self.dirty, 1)
 
 
-def look(log: PartitionLog, cleaned_to: int, stable: int, now_ms: int) -> Cleanable:
+def measure_dirty(log: PartitionLog, cleaned_to: int, stable: int, now_ms: int) -> Cleanable:
     """Measures the dirty part of a log. cleaned_to: end offset of the last cleaning. stable: the
     last stable offset or the high watermark. Raises StorageFailed.
     """

@@ -82,19 +82,19 @@ class LeaderEpochs:
         lines += [f"{epoch} {start}" for epoch, start in zip(self.epochs, self.starts, strict=True)]
         return ("\n".join(lines) + "\n").encode()
 
-    def write(self, disk: Disk, folder: str) -> str:
+    def write_file(self, disk: Disk, folder: str) -> str:
         """Write the file, without syncing it; its path. Raises StorageFailed."""
         path = f"{folder}/{LEADER_EPOCHS}"
         write_file(disk, path, self.encode(), sync=False)
         self.changed = False
         return path
 
-    def keep(self, disk: Disk, folder: str, unsynced: Unsynced) -> None:
+    def keep_file(self, disk: Disk, folder: str, unsynced: Unsynced) -> None:
         """Write the file, durable by the next flush. Where it finds no room the old one goes, which
         would be trusted with batches that it does not know: who opens the log reads these instead.
         Raises StorageFailed."""
         try:
-            unsynced.derived_changed(self.write(disk, folder))
+            unsynced.derived_changed(self.write_file(disk, folder))
         except DiskFull:
             self.changed = True  # the next flush tries again
             path = f"{folder}/{LEADER_EPOCHS}"

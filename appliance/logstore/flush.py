@@ -118,7 +118,9 @@ class Unsynced:
         self.appended = sum(segment.size for segment in self.rolled)
         self.synced = active_size
 
-    def begin(self, disk: Disk, end_offset: int, active: Segment, active_size: int) -> FlushJob:
+    def begin_flush(
+        self, disk: Disk, end_offset: int, active: Segment, active_size: int
+    ) -> FlushJob:
         """A job for all of it and the active segment; there is one at a time."""
         assert self.job is None, "the last job has not ended"
         assert active.file is not None
@@ -137,7 +139,7 @@ class Unsynced:
             self.folders.clear()
         return job
 
-    def end(self, job: FlushJob) -> list[Segment]:
+    def end_flush(self, job: FlushJob) -> list[Segment]:
         """The job has run; segments that nobody syncs any more."""
         assert job is self.job, "this job was not begun"
         self.job = None

@@ -40,7 +40,7 @@ class OffsetIndex:
         while count and not self.offsets[count - 1] and not self.positions[count - 1]:
             count -= 1
         self.written = len(self.offsets)
-        self.keep(count)
+        self.keep_entries(count)
 
     def keep_sound(self, size: int) -> None:
         """Drop what lies behind a segment of `size` bytes, and everything if it does not ascend."""
@@ -51,8 +51,8 @@ class OffsetIndex:
             and all(map(int.__lt__, offsets, offsets[1:]))
             and all(map(int.__lt__, positions, positions[1:]))
         ):
-            self.keep(0)
-        self.keep(bisect_left(positions, size))
+            self.keep_entries(0)
+        self.keep_entries(bisect_left(positions, size))
 
     def append(self, relative: int, position: int) -> None:
         self.offsets.append(relative)
@@ -64,7 +64,7 @@ class OffsetIndex:
         at = bisect_right(self.offsets, relative) - 1
         return self.positions[at] if at >= 0 else 0
 
-    def keep(self, count: int) -> None:
+    def keep_entries(self, count: int) -> None:
         """Drop all but the first `count` entries."""
         del self.offsets[count:], self.positions[count:]
         self.written = min(self.written, count)

@@ -139,7 +139,7 @@ class Journal:
             raise
         return cls(file, nonce, size)
 
-    def begin(self, ends: Sequence[End]) -> JournalWrite | None:
+    def begin_group(self, ends: Sequence[End]) -> JournalWrite | None:
         """A group of these, to be run, and then `ended`; None: there is no room for it. One at a
         time."""
         assert self._under_way is None and ends

@@ -99,7 +99,7 @@ class PartitionLog:
         return cls(disk, path, config, recovery.create(disk, path, topic_id, start_offset))
 
     @classmethod
-    def open(
+    def open_folder(
         cls,
         disk: Disk,
         path: str,
@@ -194,9 +194,9 @@ class PartitionLog:
         return self.order.closed_size + self.active.size
 
     @property
-    def held(self) -> bool:
+    def has_unwritten(self) -> bool:
         """True if staged bytes are not written, between turns because the disk was full."""
-        return self.active.held
+        return self.active.has_unwritten
 
     @property
     def only_grew(self) -> bool:
@@ -269,7 +269,7 @@ class PartitionLog:
     def write_epochs(self) -> None:
         """Durable by the next flush. Its owner writes: a job would put older over newer ones."""
         try:
-            self.epochs.keep(self._disk, self.path, self.unsynced)
+            self.epochs.keep_file(self._disk, self.path, self.unsynced)
         except StorageFailed as failure:
             self.fail(failure)
             raise
@@ -289,7 +289,7 @@ class PartitionLog:
         try:
             active.close_times()
             active.write_indexes(self._disk)
-            self.snapshots.write(base, self.producers)
+            self.snapshots.write_snapshot(base, self.producers)
             new.create(self._disk)
         except DiskFull:
             raise
@@ -384,16 +384,16 @@ class PartitionLog:
             self.write_epochs()
         if self.recovery_point >= end and not unsynced.folders:
             return None
-        job = unsynced.begin(self._disk, end, active, active.size)
-        if active.unsaved >= SNAPSHOT_BATCHES and not active.held:
+        job = unsynced.begin_flush(self._disk, end, active, active.size)
+        if active.unsaved >= SNAPSHOT_BATCHES and not active.has_unwritten:
             job.snapshot = self.snapshots.path(end), encode_snapshot(self.producers)
-            job.stale = self.snapshots.note(end)
+            job.stale = self.snapshots.add_snapshot(end)
             active.unsaved = 0
         return job
 
     def flushed(self, job: FlushJob) -> None:
         """`job` has run: the recovery point moves to its end offset."""
-        for segment in self.unsynced.end(job):
+        for segment in self.unsynced.end_flush(job):
             self.order.let_rest(segment)
         self.recovery_point = max(self.recovery_point, job.end_offset)
 
@@ -463,7 +463,7 @@ class PartitionLog:
         self.active.close_times()
         with suppress(DiskFull):
             self.active.write_indexes(self._disk, sync=True)
-        self.snapshots.write(self.end_offset, self.producers)
+        self.snapshots.write_snapshot(self.end_offset, self.producers)
 
     def close(self) -> None:
         """Sync everything, indexes and producer states included, and let go of all files.
@@ -481,7 +481,7 @@ class PartitionLog:
                 with suppress(DiskFull):
                     self.commit()
                 self.sync_now()
-                if not self.held:  # or the derived files would tell of it
+                if not self.has_unwritten:  # or the derived files would tell of it
                     self._write_derived()
                 self._disk.sync_dir(self.path)
         except StorageFailed as failure:

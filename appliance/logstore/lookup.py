@@ -28,7 +28,7 @@ _READ: Final = 16 << 10
 """Bytes per read behind an index entry: with the default interval one read finds the batch."""
 
 
-def find(segments: LogSegments, segment: Segment, offset: int) -> Found | None:
+def find_batch(segments: LogSegments, segment: Segment, offset: int) -> Found | None:
     """The first batch of a segment that ends at or behind `offset`. Raises StorageFailed."""
     position, _, _ = _seek(segments, segment, offset)
     if position < 0:
@@ -42,7 +42,7 @@ def find(segments: LogSegments, segment: Segment, offset: int) -> Found | None:
 
 def _seek(segments: LogSegments, segment: Segment, offset: int) -> Batch:
     """The same without the header; position -1: none does."""
-    segments.wake(segment)
+    segments.open_segment(segment)
     assert segment.index is not None and segment.file is not None
     position = _position(segments, segment, offset - segment.base)
     try:
@@ -109,7 +109,7 @@ def locate(
 def newest_of(segments: LogSegments, segment: Segment) -> int:
     """The newest timestamp in a segment, -1 when its records have none."""
     if segment.newest == UNKNOWN:
-        segments.wake(segment)
+        segments.open_segment(segment)
         assert segment.times is not None
         if not segment.times.timestamps and segment.size:
             segments.rebuild(segment)
@@ -127,7 +127,7 @@ def offset_for_timestamp(
     for segment in segments.all:
         if newest_of(segments, segment) < timestamp:
             continue
-        segments.wake(segment)
+        segments.open_segment(segment)
         assert segment.times is not None and segment.index is not None
         before = segment.times.offset_before(timestamp)
         position = _position(segments, segment, before)
@@ -179,7 +179,7 @@ def first_timestamp(segments: LogSegments, segment: Segment) -> int:
     """The newest timestamp of the first batch of a full segment, -1 when there is none."""
     if segment.size < HEADER_SIZE:
         return -1
-    segments.wake(segment)
+    segments.open_segment(segment)
     assert segment.file is not None
     newest: int = HEADER.unpack(segment.file.pread(HEADER_SIZE, 0))[8]
     return newest

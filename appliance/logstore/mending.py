@@ -176,7 +176,7 @@ def _aborted(disk: Disk, folder: str, bases: Iterable[int]) -> list[Aborted]:
                 states.replay(header, 0)
             elif header[9] >= 0:
                 marker = markers.read(scan.file.pread(header[1] + LENGTH_PREFIX, position))
-                ended = states.end(header, header[0], 0, marker)
+                ended = states.end_transaction(header, header[0], 0, marker)
                 found += [ended] if ended else []
         scan.file.close()
     return found

@@ -75,7 +75,7 @@ class ProducerSnapshots:
     def path(self, offset: int) -> str:
         return stem(self._folder, offset) + SNAPSHOT
 
-    def note(self, offset: int) -> tuple[str, ...]:
+    def add_snapshot(self, offset: int) -> tuple[str, ...]:
         """There is, or will be, a snapshot at `offset`; the paths of those to remove after it."""
         known = self.offsets
         if not known or known[-1] < offset:
@@ -84,14 +84,14 @@ class ProducerSnapshots:
         del known[:-_KEPT]
         return stale
 
-    def write(self, offset: int, states: ProducerStates) -> None:
+    def write_snapshot(self, offset: int, states: ProducerStates) -> None:
         """Write one now, without syncing it; none when there is no room: an older one and the
         batches behind it say the same. Raises StorageFailed."""
         try:
             write_file(self._disk, self.path(offset), encode_snapshot(states), sync=False)
         except DiskFull:
             return
-        for path in self.note(offset):
+        for path in self.add_snapshot(offset):
             if self._disk.exists(path):
                 self._disk.unlink(path)
 

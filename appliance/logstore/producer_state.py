@@ -262,7 +262,7 @@ class ProducerStates:
         known.next_sequence = (last + 1) % _SEQUENCES
         known.batches.append((last, base_offset + delta, delta, header[8]))
 
-    def end(
+    def end_transaction(
         self, header: HeaderFields, offset: int, now_ms: int, marker: Marker | None
     ) -> Aborted | None:
         """A control batch with a producer id is in the log now, at `offset`. marker: None when

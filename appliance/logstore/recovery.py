@@ -354,7 +354,7 @@ class Recovery:
         """Take what the batches say into indexes, producers, epochs and the tail."""
         segment.read_indexes(self.disk)
         begin = scan.position, scan.next_offset
-        self.tail, self.since_index, ended = replay.note(segment, scan)
+        self.tail, self.since_index, ended = replay.replay_scan(segment, scan)
         if not self.clean:
             self._note_aborted(segment, ended)
         if scan.next_offset > self.recovery_point and not self.clean and self.tail[1]:
@@ -441,7 +441,7 @@ class Recovery:
         self.epochs.cut_end(end + 1 if self.clean else end)
         self.epochs.changed = self.epochs.encode() != self.epochs_as_read
         if self.epochs.changed or not self.clean:
-            self.epochs.keep(disk, self.path, self.unsynced)
+            self.epochs.keep_file(disk, self.path, self.unsynced)
         if not self.clean:  # whoever wrote here may have died before its first sync
             self.unsynced.folders_changed((self.path, self.path.rpartition("/")[0]))
             for name in (*metadata, *active.index_paths()):

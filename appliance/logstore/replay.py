@@ -51,14 +51,14 @@ class Replay:
         self._interval = interval
         self._now_ms = now_ms
 
-    def note(self, segment: Segment, scan: Scan) -> ReplayedBatches:
+    def replay_scan(self, segment: Segment, scan: Scan) -> ReplayedBatches:
         """Step over what `scan` finds, which begins with the batch that the last usable index entry
         names; later entries go and are made again. Raises StorageFailed."""
         index, times = segment.index, segment.times
         assert index is not None and times is not None
         base_offset = segment.base
         kept = bisect_right(index.positions, scan.position) if scan.position else 0
-        index.keep(kept)
+        index.keep_entries(kept)
         times.keep_to(index.offsets[-1] if kept else -1)
         newest, newest_offset = times.newest()
         producers, epochs, epoch = self.producers, self.epochs, self.epochs.latest
@@ -106,7 +106,7 @@ def _replay(
         states.replay(header, now_ms)
         return None
     marker = markers.read(file.pread(header[1] + LENGTH_PREFIX, position))
-    return states.end(header, header[0], now_ms, marker)
+    return states.end_transaction(header, header[0], now_ms, marker)
 
 
 def producers_at(

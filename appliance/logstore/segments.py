@@ -91,7 +91,7 @@ class LogSegments:
             segment.rest()
         self._resting.clear()
 
-    def wake(self, segment: Segment) -> None:
+    def open_segment(self, segment: Segment) -> None:
         """Open a segment and its indexes, and build these again where they are of no use."""
         resting = self._resting
         if segment.index is not None and segment.file is not None:
@@ -109,7 +109,7 @@ class LogSegments:
         """Index files of a full segment are missing or damaged: make them from its batches."""
         assert segment.index is not None and segment.times is not None
         assert segment is not self.all[-1], "the active one's are never read from files"
-        segment.index.keep(0)
+        segment.index.keep_entries(0)
         segment.times.keep_to(-1)
         newest, newest_offset, since = -1, 0, 0
         for position, header in segment.batches(0, segment.size):

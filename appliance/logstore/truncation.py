@@ -79,7 +79,7 @@ def truncate_to(log: LogParts, offset: int, now_ms: int) -> int:
         raise active.failure
     assert offset >= 0, offset
     _may_go_back(log)
-    if active.held:
+    if active.has_unwritten:
         take_back(log, now_ms)
     if offset < log.log_start_offset:
         begin_anew(log, offset)
@@ -177,7 +177,7 @@ def _place_of(segments: LogSegments, offset: int) -> TruncationPoint:
     number = segments.number(offset)
     while number and every[number].base >= offset:
         number -= 1
-    found = lookup.find(segments, every[number], offset)
+    found = lookup.find_batch(segments, every[number], offset)
     return TruncationPoint(number, every[number].size if found is None else found[0])
 
 
@@ -192,7 +192,7 @@ def _left(segments: LogSegments, segment: Segment, position: int) -> TruncatedSe
     file = segment.reader(disk)
     scan = Scan(file, start, position, offset, trust_position=position)
     replay = Replay(ProducerStates(), LeaderEpochs(), segments.interval, 0)
-    tail, since_index, _ = replay.note(segment, scan)
+    tail, since_index, _ = replay.replay_scan(segment, scan)
     if scan.problem:
         raise segment.corrupt(scan.position, scan.problem)
     first = HEADER.unpack(file.pread(HEADER_SIZE, 0))[8] if position else -1

@@ -82,7 +82,7 @@ class ConnectionArrivals:
             sock.close()
         return refused is None
 
-    def go_on(self, door: Door) -> bool:
+    def accept_next(self, door: Door) -> bool:
         """One more has come by this listener; whether it accepts the next one at once."""
         pause_ms = self._meters.charge(ARRIVAL, "", "", 1, self._clock.monotonic_ns() // _NS)
         if pause_ms:
@@ -98,7 +98,7 @@ class ConnectionArrivals:
         until_ns = self._clock.monotonic_ns() + pause_ns
         heapq.heappush(self.shut_doors, (until_ns, next(self._numbers), door))
 
-    def turn(self, now_ns: int) -> None:
+    def reopen_due(self, now_ns: int) -> None:
         """Close and open whatever has waited long enough."""
         while self.held and self.held[0][0] <= now_ns:
             heapq.heappop(self.held)[2].close()

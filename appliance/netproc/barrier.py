@@ -68,11 +68,11 @@ class Barrier:
             return
         if not x.handler.keeps_body:
             self._host.cancel(x)
-            self.exchanges.end(x)
+            self.exchanges.forget_exchange(x)
             return
         pending = x.pending
         for index in [index for index, home in pending.items() if home == NOBODY_HOME]:
             del pending[index]
         x.handler = _failed(x.handler)
         x.answer = []
-        self.exchanges.settle(x)
+        self.exchanges.end_if_done(x)

@@ -57,15 +57,15 @@ class Completions:
                     self._go_before(x, index, message)
                 elif x.pending.pop(index, None) is not None:
                     if self._watch.running:
-                        self._watch.begin(x.connection.account)
+                        self._watch.begin_account(x.connection.account)
                     if x.answer is None or x.handler.keeps_body:
                         x.handler.complete(self._host, x, index, message, message.payload)
                     if not x.pending:
-                        self._exchanges.settle(x)
+                        self._exchanges.end_if_done(x)
             except Exception as bug:
                 self._fail(x, bug, ", an answer to it")
         if self._watch.running:
-            self._watch.end()
+            self._watch.end_account()
 
     def _go_before(self, x: Exchange, index: int, message: Message) -> None:
         """The exchange waits for more by this index."""
@@ -74,7 +74,7 @@ class Completions:
         elif index in x.pending:
             x.handler.complete(self._host, x, index, message, message.payload)
 
-    def hear(self, heard: list[tuple[int, Message | None]]) -> None:
+    def take_answers(self, heard: list[tuple[int, Message | None]]) -> None:
         """Take the answers of other nodes, by token. None: there will be no answer."""
         for token, message in heard:
             if message is not None:
@@ -112,7 +112,7 @@ class Completions:
             if x.answer is None or x.handler.keeps_body:
                 self._complete(x, index, None)
             else:
-                self._exchanges.settle(x)
+                self._exchanges.end_if_done(x)
 
     def expire(self, now_ns: int) -> None:
         """Deadlines that were scheduled, and waits."""
@@ -137,14 +137,14 @@ class Completions:
     def _complete(self, x: Exchange, index: int, message: Message | None) -> None:
         try:
             x.handler.complete(self._host, x, index, message, b"")
-            self._exchanges.settle(x)
+            self._exchanges.end_if_done(x)
         except Exception as bug:
             self._fail(x, bug, ", a loss or a wait")
 
     def _expire(self, x: Exchange) -> None:
         try:
             x.handler.expire(self._host, x)
-            self._exchanges.settle(x)
+            self._exchanges.end_if_done(x)
         except Exception as bug:
             self._fail(x, bug, ", its deadline")
 

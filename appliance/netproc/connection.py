@@ -33,7 +33,7 @@ from appliance.netproc.states import (
     OPEN,
     READ_FROM,
     STARVING,
-    move,
+    next_state,
 )
 from appliance.netproc.stopwatch import Account
 from appliance.netproc.transport import ENDED, GONE, PEER_ENDED, READ, WRITE, Transport
@@ -149,7 +149,7 @@ class Connection:
         """The loop says that the socket can be read or written, or that the client hung up."""
         shared, state = self._shared, self.state
         if shared.watch.running:
-            shared.watch.begin(self.account)
+            shared.watch.begin_account(self.account)
         if state == HANDSHAKE:
             shared.handshakes += 1
             if shared.handshakes <= MOST_HANDSHAKES:
@@ -166,7 +166,7 @@ class Connection:
             elif mask & PEER_ENDED:
                 self._note_end()
         if shared.watch.running:
-            shared.watch.end()
+            shared.watch.end_account()
 
     def resume(self) -> None:
         """A pause is over, or there may be room again: go on with what is here, then read."""
@@ -174,22 +174,22 @@ class Connection:
         if self.state == MUTED:
             if self._pause_until_ns > shared.now_ns:
                 return
-            self.state = move(MUTED, states.PAUSE_OVER)
+            self.state = next_state(MUTED, states.PAUSE_OVER)
         elif self.state == STARVING:
-            self.state = move(STARVING, states.ROOM)
+            self.state = next_state(STARVING, states.ROOM)
         elif self.state not in READ_FROM:
             return
         session = self.session
         if session is not None and not session.known and self.state == OPEN:
-            self.state = move(OPEN, states.AGAIN)
+            self.state = next_state(OPEN, states.AGAIN)
         if shared.watch.running:
-            shared.watch.begin(self.account)
+            shared.watch.begin_account(self.account)
         self._take()
         if self.transport.buffered and not self.transport.wants and self.state in READ_FROM:
             self._receive()
         self._watch()
         if shared.watch.running:
-            shared.watch.end()
+            shared.watch.end_account()
 
     def feed(self) -> bool:
         """Go on if there is memory for what has arrived; False: it waits as before."""
@@ -202,7 +202,7 @@ class Connection:
     def mute(self, until_ns: int) -> None:
         """Take no more requests before `until_ns`; whoever says so calls `resume` then."""
         if self.state != CLOSED:
-            self.state = move(self.state, states.MUTE)
+            self.state = next_state(self.state, states.MUTE)
             self._pause_until_ns = max(until_ns, self._pause_until_ns)
             self._watch()
 
@@ -222,7 +222,7 @@ class Connection:
             return
         shared = self._shared
         try:
-            outcome = self.sending.send(self.transport, shared.now_ns)
+            outcome = self.sending.send_answers(self.transport, shared.now_ns)
         except OSError as problem:
             if problem.errno not in _USUAL:
                 self.complain("send-failed", str(problem))
@@ -245,7 +245,7 @@ class Connection:
             self.close()
         elif self.state != CLOSED:
             if self.state != DRAINING and self.state != FINISHING:
-                self.state = move(self.state, states.DRAIN)
+                self.state = next_state(self.state, states.DRAIN)
                 self._watch()
             self._hang_up_if_drained()
 
@@ -264,7 +264,7 @@ class Connection:
         """Hang up; what is pending is dropped when its completions come."""
         if self.state == CLOSED:
             return
-        self.state = move(self.state, states.CLOSE)
+        self.state = next_state(self.state, states.CLOSE)
         shared, sending = self._shared, self.sending
         shared.loop.unregister(self.transport.fd)
         del shared.open[self.transport.fd]
@@ -290,14 +290,14 @@ class Connection:
 
     def hold_login(self) -> None:
         """Reads nothing while a login is decided, or its refusal is held back."""
-        self.state = move(self.state, states.ASKED)
+        self.state = next_state(self.state, states.ASKED)
         self._watch()
 
     def end_login(self, known: bool) -> None:
         """Goes on behind an answer. known: it may be served, else its mechanism wants more."""
         waited = self.state == CHECKING
         if known or waited:
-            self.state = move(self.state, states.KNOWN if known else states.UNDECIDED)
+            self.state = next_state(self.state, states.KNOWN if known else states.UNDECIDED)
         self._bound()
         if waited:
             self._take()
@@ -305,13 +305,13 @@ class Connection:
 
     def ask_again(self) -> None:
         """It has to log in anew before its next request."""
-        self.state = move(self.state, states.AGAIN)
+        self.state = next_state(self.state, states.AGAIN)
         self._bound()
 
     def dismiss(self) -> None:
         """It is not let in: hang up as soon as that is sent."""
         if self.state != CLOSED:
-            self.state = move(self.state, states.DISMISS)
+            self.state = next_state(self.state, states.DISMISS)
             self._watch()
 
     # The transport --------------------------------------------------------------------------------
@@ -349,7 +349,7 @@ class Connection:
         if agreed:
             self._end_handshake()
             event = states.AGREED if self.session is None else states.STRANGER
-            self.state = move(self.state, event)
+            self.state = next_state(self.state, event)
             if self.transport.buffered:
                 self._shared.starving[self] = None  # the socket may say nothing more
         self._watch()
@@ -367,7 +367,7 @@ class Connection:
     def _go_on(self) -> None:
         """Go on with the transport's conversation in the middle of others."""
         try:
-            self.transport.go_on()
+            self.transport.continue_io()
         except OSError:
             self.close()
             return
@@ -437,7 +437,7 @@ class Connection:
         if self.sending.idle() or self.state == AUTHENTICATING:
             self.close()
             return
-        self.state = move(self.state, states.END)
+        self.state = next_state(self.state, states.END)
         self.framing.drop()  # a frame whose rest never comes
         self._receiver.end_polls(self)
         self._watch()
@@ -455,7 +455,7 @@ class Connection:
         """Takes no more until there is room again; the next turn looks. line: the shared state's
         of those who wait for the same."""
         if self.state in READ_FROM:
-            self.state = move(self.state, states.FULL)
+            self.state = next_state(self.state, states.FULL)
             line[self] = None
             self._watch()
 
@@ -472,7 +472,7 @@ class Connection:
             who = f"{refused}; 8 to {self.framing.limit} are taken ({setting_of(bound)})"
         if sniff.is_http(refused.head):
             with contextlib.suppress(OSError):
-                self.transport.send([sniff.HTTP_ANSWER], False)
+                self.transport.send_pieces([sniff.HTTP_ANSWER], False)
         self.complain("refused-bytes", who, bound)
         self.close()
 

@@ -66,7 +66,7 @@ class Connections:
                     self._shared.limits.release(address)
                     raise
                 found.blame("the begin of a connection", bug)
-        return self._arrivals.go_on(door)
+        return self._arrivals.accept_next(door)
 
     def adopt(self, guest: Guest) -> Connection:
         """A client that was connected to the process that was here before."""
@@ -78,7 +78,7 @@ class Connections:
         if guest.software is not None:
             one.software = guest.software
             self._shared.clients.software(one.row, *guest.software)
-        one.habits.go_on(guest.roles, guest.client_id, guest.asked, guest.gone)
+        one.habits.continue_habits(guest.roles, guest.client_id, guest.asked, guest.gone)
         one.framing.adopt(guest.received)
         if one.session is not None and not self._take_login(one, guest):
             return one
@@ -151,7 +151,7 @@ class Connections:
         for connection in shared.open.values():
             connection.framing.rest()
 
-    def send(self) -> None:
+    def send_due(self) -> None:
         """To everybody for whom there is something, and to those who waited for the disk."""
         shared = self._shared
         while shared.cold:
@@ -161,13 +161,13 @@ class Connections:
         for connection in dirty:
             connection.dirty = False
             if shared.watch.running:
-                shared.watch.begin(connection.account)
+                shared.watch.begin_account(connection.account)
             try:
                 connection.flush()
             except Exception as bug:
                 connection.blame("sending", bug)
         if shared.watch.running:
-            shared.watch.end()
+            shared.watch.end_account()
 
     def sweep(self, now_ns: int) -> list[Slab | None]:
         """Once a second: hang up on the idle and the stuck. The memory that the others hold."""

@@ -70,12 +70,12 @@ class Cursors:
         last, most = row[VISIBLE_SEGMENT], row[VISIBLE_POSITION]
         if limit < row[HIGH_WATERMARK]:
             last, most = row[STABLE_SEGMENT], row[STABLE_POSITION]
-        file = segments.get(route, base, row[DIRECTORY], layout) if base <= last else None
+        file = segments.open_segment(route, base, row[DIRECTORY], layout) if base <= last else None
         if file is None:
             return None
         room = most if base == last else file.size()
         if base < last and end >= room:  # it ends: the next may be named so
-            file = segments.get(route, offset, row[DIRECTORY], layout)
+            file = segments.open_segment(route, offset, row[DIRECTORY], layout)
             if file is None or offset > last:
                 return None
             base, begin, end = offset, 0, 0

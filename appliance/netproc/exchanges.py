@@ -36,7 +36,7 @@ class Exchanges:
         self.deadlines: list[tuple[int, int, int]] = []
         self.lost: deque[tuple[Exchange, int]] = deque()
 
-    def begin(self, x: Exchange) -> None:
+    def number_exchange(self, x: Exchange) -> None:
         """Give it a number that no living one has."""
         assert x.number == NO_NUMBER, "it is in flight already"
         living = self.living
@@ -47,7 +47,7 @@ class Exchanges:
         x.number = number
         living[number] = x
 
-    def settle(self, x: Exchange) -> None:
+    def end_if_done(self, x: Exchange) -> None:
         """End it, and let go of its memory, if nothing is pending and nobody waits. Its handler may
         have hung up: then it is over already."""
         if x.number == NO_NUMBER:
@@ -61,7 +61,7 @@ class Exchanges:
             assert found is x, "its number is another's"
             x.number = NO_NUMBER
 
-    def end(self, x: Exchange) -> None:
+    def forget_exchange(self, x: Exchange) -> None:
         """Forget a request with nothing pending: completions that still come are ignored."""
         assert x.slab is None, "it ends and holds memory"
         found = self.living.pop(x.number, None)
@@ -87,7 +87,7 @@ class Exchanges:
             return False
         return index in x.pending if index != DEADLINE else x.deadline_ns == deadline
 
-    def wake(self, x: Exchange, index: int, when_ns: int) -> None:
+    def wake_at(self, x: Exchange, index: int, when_ns: int) -> None:
         """End the wait that is pending by this index at `when_ns`."""
         heapq.heappush(self.deadlines, (when_ns, x.number, index))
 

@@ -78,7 +78,7 @@ class MetadataFollowing:
             return self._replay(follower.catch_up)
         return True
 
-    def turn(self) -> bool:
+    def replay_slice(self) -> bool:
         """Replay a slice of what is committed; whether that was all. Once in a turn."""
         return self._replay(self._follower.replay_slice) and self.follow()
 

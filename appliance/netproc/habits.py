@@ -51,7 +51,7 @@ class Habits:
         """Topics that it has asked for, and those of them that were deleted; the newest last."""
         return list(self._asked), list(self._gone)
 
-    def go_on(
+    def continue_habits(
         self, roles: int, client_id: bytes | None, asked: Iterable[str], gone: Iterable[str]
     ) -> None:
         """As those were, in another process."""

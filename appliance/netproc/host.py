@@ -122,7 +122,7 @@ class NetprocHost(Host):
 
     def forget_files(self) -> None:
         """Files may have been cut or removed: keep neither descriptors nor places in them."""
-        self._segments.forget()
+        self._segments.close_unused()
         for connection in self._shared.open.values():
             connection.cursors = None
 
@@ -130,7 +130,7 @@ class NetprocHost(Host):
 
     def route(self, topic: bytes, partition: int, by_id: bool) -> Route | None:
         known = self._by_id if by_id else self._by_name
-        return known.get((topic, partition)) or self._routes.get(topic, partition, by_id)
+        return known.get((topic, partition)) or self._routes.find_route(topic, partition, by_id)
 
     def replica(self, topic: bytes, partition: int, by_id: bool) -> Route | None:
         return self._routes.replica(topic, partition, by_id)
@@ -155,7 +155,7 @@ class NetprocHost(Host):
     def segment(self, route: Route, base_offset: int, layout: int) -> OpenSegment | None:
         number = self.partitions.read_column(route.handle, DIRECTORY)
         try:
-            return self._segments.get(route, base_offset, number, layout)
+            return self._segments.open_segment(route, base_offset, number, layout)
         except OSError as problem:
             name = f"{route.topic}-{route.partition}"
             self._shared.log.event_of(
@@ -166,7 +166,7 @@ class NetprocHost(Host):
 
     # Asking others --------------------------------------------------------------------------------
 
-    def ask(
+    def ask_home(
         self,
         x: Exchange,
         index: int,
@@ -180,7 +180,7 @@ class NetprocHost(Host):
     ) -> None:
         home = route.home
         if x.number == NO_NUMBER:
-            self._exchanges.begin(x)
+            self._exchanges.number_exchange(x)
         x.pending[index] = home
         token = x.number << 32 | index
         if (self._kept and home in self._kept) or not self._writers[home].push(
@@ -220,7 +220,7 @@ class NetprocHost(Host):
         fields = (messages.READ, flags | messages.READ_NEAREST, *at, *limits, *nodes, 0)
         self._put(x, index, route.home, fields, None)
 
-    def watch(self, x: Exchange, index: int, home: int, flags: int, rows: list[int]) -> None:
+    def watch_rows(self, x: Exchange, index: int, home: int, flags: int, rows: list[int]) -> None:
         payload = pack(f"={len(rows)}{messages.WATCHED}", *rows)
         fields = (messages.WATCH, flags, rows[0] >> 32, self._token(x, index), 0, 0, 0, 0)
         self._put(x, index, home, fields, payload)
@@ -271,8 +271,8 @@ class NetprocHost(Host):
     def question_node(
         self, x: Exchange, index: int, node: int, key: int, version: int, body: bytes
     ) -> None:
-        self.hold(x, index)
-        if not self._questions.ask(self._token(x, index), node, key, version, body):
+        self.hold_pending(x, index)
+        if not self._questions.ask_node(self._token(x, index), node, key, version, body):
             self._exchanges.lose(x, index)
 
     # Logins ---------------------------------------------------------------------------------------
@@ -283,11 +283,11 @@ class NetprocHost(Host):
     def authenticate(self, x: Exchange, message: bytes) -> Login | None:
         login = self.logins.authenticate(x, message)
         if login is None:
-            self.hold(x, 0)
+            self.hold_pending(x, 0)
         return login
 
     def hold_back(self, x: Exchange) -> bool:
-        self.hold(x, 0)
+        self.hold_pending(x, 0)
         if self.logins.hold_back(x):
             return True
         x.pending.clear()
@@ -303,14 +303,14 @@ class NetprocHost(Host):
         connection.mark_dirty()
 
     def later(self, x: Exchange, index: int, delay_ns: int) -> None:
-        self.hold(x, index)
-        self._exchanges.wake(x, index, self.now_ns + delay_ns)
+        self.hold_pending(x, index)
+        self._exchanges.wake_at(x, index, self.now_ns + delay_ns)
 
     def audit_change(self, x: Exchange, things: list[dict[str, str]]) -> None:
         if (trail := self._shared.log.trail) is not None:
             trail.note_change(x.handler.name, things, 0, x.rights.caller)
 
-    def hold(self, x: Exchange, index: int) -> None:
+    def hold_pending(self, x: Exchange, index: int) -> None:
         self._token(x, index)
         x.pending[index] = NOBODY_HOME
 
@@ -354,7 +354,7 @@ class NetprocHost(Host):
         for home in set(x.pending.values()) - {CONTROL_HOME, NOBODY_HOME}:
             fields = (messages.CANCEL, 0, 0, x.number << 32, 0, 0, 0, 0)
             if not self._outbox.push(home, fields, None, None):
-                self._outbox.keep(home, fields, None, None)
+                self._outbox.queue_message(home, fields, None, None)
         x.pending.clear()
 
     def abandoned(self, x: Exchange) -> None:
@@ -365,16 +365,16 @@ class NetprocHost(Host):
         if token in self._outbox.unanswered:
             fields = (messages.CANCEL, 0, 0, token, 0, 0, 0, 0)
             if not self._outbox.push(CONTROL_HOME, fields, None, None):
-                self._outbox.keep(CONTROL_HOME, fields, None, None)
+                self._outbox.queue_message(CONTROL_HOME, fields, None, None)
 
     def schedule(self, x: Exchange) -> None:
         if x.number == NO_NUMBER:
-            self._exchanges.begin(x)
+            self._exchanges.number_exchange(x)
         self._exchanges.schedule(x)
 
     def _token(self, x: Exchange, index: int) -> int:
         if x.number == NO_NUMBER:
-            self._exchanges.begin(x)
+            self._exchanges.number_exchange(x)
         return x.number << 32 | index
 
     def _put(
@@ -384,7 +384,7 @@ class NetprocHost(Host):
         if self._outbox.push(home, fields, payload, x):
             return
         if self._outbox.is_up(home):
-            self._outbox.keep(home, fields, payload, x)
+            self._outbox.queue_message(home, fields, payload, x)
         else:
             self._exchanges.lose(x, index)
 

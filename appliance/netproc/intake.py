@@ -110,9 +110,9 @@ class Intake(RequestReceiver[Connection]):
         if x.pending:
             slab = connection.framing.slab
             if handler.keeps_body and slab is not None:
-                x.slab = slab.hold()
+                x.slab = slab.hold_slab()
         elif x.number != NO_NUMBER:
-            self._exchanges.settle(x)
+            self._exchanges.end_if_done(x)
         else:
             assert x.answer is not None or connection.closed, "it asks nobody and is not answered"
 
@@ -131,14 +131,14 @@ class Intake(RequestReceiver[Connection]):
     ) -> None:
         """End a request whose body its handler cannot read, with its connection."""
         if x.number != NO_NUMBER:
-            self._exchanges.end(x)
+            self._exchanges.forget_exchange(x)
         self._refuse(connection, f"{x.handler.name} v{x.version}: {problem}", problem.bound)
 
     def _fail(self, connection: Connection, x: Exchange, bug: Exception) -> None:
         """Its bytes may be read until nothing that it has asked is pending."""
         slab = connection.framing.slab
         if x.pending and x.handler.keeps_body and slab is not None:
-            x.slab = slab.hold()
+            x.slab = slab.hold_slab()
         self._barrier.fail(x, bug)
 
     def _identify(self, connection: Connection, client_id: bytes | None) -> Rights:
@@ -186,7 +186,7 @@ class Intake(RequestReceiver[Connection]):
         self._host.abandoned(x)
         if x.number != NO_NUMBER and not x.handler.keeps_body:
             self._host.cancel(x)
-            self._exchanges.end(x)
+            self._exchanges.forget_exchange(x)
 
     def _unsupported(
         self,

@@ -243,7 +243,7 @@ class LoginDesk(Doorkeeper):
         return True
 
     def _wake(self, x: Exchange, pause_ns: int) -> None:
-        self._exchanges.wake(x, 0, self._now_ns() + pause_ns)
+        self._exchanges.wake_at(x, 0, self._now_ns() + pause_ns)
 
     def settle_login(self, x: Exchange, login: Login) -> None:
         """The client was told."""

@@ -69,22 +69,22 @@ class LongRequests:
         connection: Connection = x.connection
         slab = connection.framing.slab
         assert slab is not None, "its bytes lie in the arena"
-        x.slab = slab.hold()
+        x.slab = slab.hold_slab()
         steps = _decoding(host, x) if x.handler.slices else iter(())
-        host.hold(x, WORK)
+        host.hold_pending(x, WORK)
         x.connection.kept += 1
         self.waiting.append((x, steps, lambda: _begin(host, x)))
 
     def continue_with(self, x: Exchange, steps: Steps, then: Callable[[], None]) -> None:
         """Do these steps before those of others, which have not begun."""
         assert WORK not in x.pending, "one piece of work after the other"
-        self._host.hold(x, WORK)
+        self._host.hold_pending(x, WORK)
         x.connection.kept += 1
         self.waiting.appendleft((x, steps, then))
 
     def begin_in_line(self, x: Exchange, steps: Steps, then: Callable[[], None]) -> None:
         """Continue with these steps when few others in line are under way."""
-        self._host.hold(x, WORK)
+        self._host.hold_pending(x, WORK)
         x.connection.kept += 1
         self.in_line.append((x, steps, then))
         self._advance_line()
@@ -117,7 +117,7 @@ class LongRequests:
                 self._over(x)
                 continue
             if self._watch.running:
-                self._watch.begin(x.connection.account)
+                self._watch.begin_account(x.connection.account)
             try:
                 self._advance(x, steps, then, until_ns)
             except MalformedRequest as problem:
@@ -128,7 +128,7 @@ class LongRequests:
             if self._clock.monotonic_ns() >= until_ns:
                 break
         if self._watch.running:
-            self._watch.end()
+            self._watch.end_account()
 
     def _advance(self, x: Exchange, steps: Steps, then: Callable[[], None], until_ns: int) -> None:
         for _ in steps:
@@ -139,12 +139,12 @@ class LongRequests:
         x.connection.kept -= 1
         then()
         if x.number != NO_NUMBER:
-            self._barrier.exchanges.settle(x)
+            self._barrier.exchanges.end_if_done(x)
 
     def _over(self, x: Exchange) -> None:
         x.connection.kept -= 1
         if x.pending.pop(WORK, None) is not None:
-            self._barrier.exchanges.settle(x)
+            self._barrier.exchanges.end_if_done(x)
 
     def _refuse(self, x: Exchange, problem: MalformedRequest) -> None:
         self._drop(x)
@@ -153,7 +153,7 @@ class LongRequests:
         connection.complain("refused-request", why, problem.bound)
         connection.close()
         if x.number != NO_NUMBER:  # its memory was held until now
-            self._barrier.exchanges.settle(x)
+            self._barrier.exchanges.end_if_done(x)
 
     def _drop(self, x: Exchange) -> None:
         """It ends, perhaps in the middle of its work."""

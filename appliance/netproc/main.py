@@ -74,7 +74,7 @@ def run(seat: Seat) -> int:
     else:
         server.open_for_controllers(seat.config)
     server.adopt(seat.guests)
-    signal.signal(PART, lambda _number, _frame: server.part())
-    signal.signal(LEAVE, lambda _number, _frame: server.part(for_good=True))
+    signal.signal(PART, lambda _number, _frame: server.begin_handover())
+    signal.signal(LEAVE, lambda _number, _frame: server.begin_handover(for_good=True))
     loop.run(server)
     return ANEW if server.parted else 0

@@ -81,7 +81,9 @@ class Outbox:
             x.connection.forwarded += 1
         return pushed
 
-    def keep(self, home: int, fields: Fields, payload: bytes | None, x: Exchange | None) -> None:
+    def queue_message(
+        self, home: int, fields: Fields, payload: bytes | None, x: Exchange | None
+    ) -> None:
         """Queue a message until there is room, behind those that wait already."""
         if home not in self.kept:
             self.kept[home] = deque()

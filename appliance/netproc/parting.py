@@ -102,7 +102,7 @@ class HandoverSource(HandoverTarget[Connection]):
         os.eventfd_write(self._doorbell, 1)
         return True
 
-    def tell(self, left: int) -> None:
+    def report_left(self, left: int) -> None:
         """It is over. left: connections that still wait for an answer."""
         lost = self.lost + left
         self._log.event(INFO, "connections-handed-over", connections=self.handed, closed=lost)

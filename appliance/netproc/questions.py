@@ -45,18 +45,18 @@ class NodeQuestions:
         self.links = self._brokers.links
         self.heard: list[tuple[int, Message | None]] = []
 
-    def ask(self, token: int, node: int, key: int, version: int, body: bytes) -> bool:
+    def ask_node(self, token: int, node: int, key: int, version: int, body: bytes) -> bool:
         """One question, in exactly this version, for who is known by this token; False when nobody
         can be asked."""
         versions = range(version, version + 1)
         done = partial(self._hear, token)
         return self._brokers.ask_raw(node, key, versions, lambda _: body, done, _TIMEOUT_MS)
 
-    def turn(self) -> int:
+    def run_once(self) -> int:
         """Send and hear; in how many ms there is something to do at the latest."""
         return self._brokers.run_once()
 
-    def take(self) -> list[tuple[int, Message | None]]:
+    def take_answers(self) -> list[tuple[int, Message | None]]:
         """Return the answers since the last call, by token. None: there will be no answer."""
         heard, self.heard = self.heard, []
         return heard

@@ -38,7 +38,7 @@ class Routes:
         self.by_id.clear()
         self._replicas.clear()
 
-    def get(self, topic: bytes, partition: int, by_id: bool) -> Route | None:
+    def find_route(self, topic: bytes, partition: int, by_id: bool) -> Route | None:
         """The route of a partition that this node leads; `topic` is a name in UTF-8 or, by_id, the
         16 bytes of a topic id."""
         cache = self.by_id if by_id else self.by_name

@@ -70,6 +70,6 @@ class Sealing:
         """The settings file was read again: read all certificates again."""
         self._certificates.renew()
 
-    def look(self, now_ns: int) -> None:
+    def reload_changed(self, now_ns: int) -> None:
         """Once a second: whether files have changed."""
         self._certificates.reload_changed(now_ns)

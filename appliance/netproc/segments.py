@@ -102,7 +102,9 @@ class SegmentFiles:
         self._descriptors = Descriptors(most)
         self._open: OrderedDict[tuple[int, int, int], OpenSegment] = OrderedDict()
 
-    def get(self, route: Route, base_offset: int, number: int, layout: int) -> OpenSegment | None:
+    def open_segment(
+        self, route: Route, base_offset: int, number: int, layout: int
+    ) -> OpenSegment | None:
         """The segment `base_offset` of a partition in this log folder as it is in this layout; None
         when there is no such file (any more). Raises OSError when the file cannot be opened."""
         key = (route.handle, base_offset, number)
@@ -139,7 +141,7 @@ class SegmentFiles:
         for key in [key for key in self._open if key[0] == handle]:
             del self._open[key]
 
-    def forget(self) -> None:
+    def close_unused(self) -> None:
         """Close what is not being sent: topics were deleted, or an ioproc came back and may have
         cut a file."""
         self._open.clear()

@@ -81,7 +81,7 @@ class Sending:
         self._begun: Piece | None = None  # a range of a file of which the bytes up to `_there`
         self._there = 0  # were seen in memory
 
-    def send(self, transport: Transport, now_ns: int) -> int:
+    def send_answers(self, transport: Transport, now_ns: int) -> int:
         """Send what is answered as far as it goes: SENT, FULL, COLD or SHARE. Raises OSError: no
         more can be sent."""
         queue, out = self.queue, self.out
@@ -151,7 +151,7 @@ class Sending:
             buffers.append(piece)
             if len(buffers) == MOST_BUFFERS:
                 break
-        sent = transport.send(buffers, more)
+        sent = transport.send_pieces(buffers, more)
         left = sent
         while left > 0:
             first = out[0]

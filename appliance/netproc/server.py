@@ -193,7 +193,7 @@ class Server:
             self._loop.register(listener.sock.fileno(), select.EPOLLIN, listener)
             self._shut.remove(listener)
 
-    def part(self, *, for_good: bool = False) -> None:
+    def begin_handover(self, *, for_good: bool = False) -> None:
         """End as soon as that disturbs nobody, and leave every connection to a successor. for_good:
         at the end of this appliance, to another one's, and now."""
         seat = self._seat
@@ -273,7 +273,7 @@ class Server:
         shared, connections = self.shared, self.connections
         shared.now_ns = self.host.now_ns = now_ns
         shared.handshakes = 0
-        level = shared.committed[0] == shared.applied or self._following.turn()
+        level = shared.committed[0] == shared.applied or self._following.replay_slice()
         if level and self._early:
             self._completions.tell_early()
         questions_ms = self._ask_nodes() if self._asked_nodes else LONGEST_WAIT_MS
@@ -298,7 +298,7 @@ class Server:
             outbox.fresh = False
             self._links.flush()  # the others work while this one sends
         if shared.dirty or shared.cold:
-            connections.send()
+            connections.send_due()
         drained = (self._drain[0] or self._parting is not None) and self._drained()
         if outbox.fresh:  # who hung up just now had asked for something: it is cancelled
             outbox.fresh = False
@@ -319,11 +319,11 @@ class Server:
         """Take the answers of other nodes. Returns how long the loop may wait for the next (ms)."""
         questions, rest_ms = self._questions, LONGEST_WAIT_MS
         try:
-            rest_ms = min(rest_ms, questions.turn())
+            rest_ms = min(rest_ms, questions.run_once())
         except Exception as bug:
             self._bugs.report("questions to other nodes", bug)
         if questions.heard:
-            self._completions.hear(questions.take())
+            self._completions.take_answers(questions.take_answers())
         return rest_ms
 
     def _due(self, now_ns: int) -> None:
@@ -335,14 +335,14 @@ class Server:
         if self._kept:
             for x in self._outbox.push_kept():
                 x.pending.clear()
-                self.exchanges.settle(x)
+                self.exchanges.end_if_done(x)
         if self._early_days and not self._drain_until_ns and can_serve(self._seat.processes):
             self.open_for_business()
         self._completions.expire(now_ns)
         if now_ns >= self._next_sweep_ns:
             self._sweep(now_ns)
         self._throttling.unmute(now_ns)
-        self._bugs.guard("arrivals", lambda: self._arrivals.turn(now_ns))
+        self._bugs.guard("arrivals", lambda: self._arrivals.reopen_due(now_ns))
 
     def _wait_ms(self, now_ns: int) -> int:
         """How long the loop may wait until something is due."""
@@ -354,7 +354,7 @@ class Server:
         """Once a second: requests out of time, idle or stuck connections, memory nobody needs."""
         self._next_sweep_ns = now_ns + _SWEEP_NS
         self._completions.expire_overdue(now_ns)
-        self._bugs.guard("certificates", lambda: self.sealing.look(now_ns))
+        self._bugs.guard("certificates", lambda: self.sealing.reload_changed(now_ns))
         me = Peer(NETPROC, self._seat.index)
         self._seat.processes.set_delayed(me, *self.exchanges.count_delayed())
         held = self.connections.sweep(now_ns)
@@ -381,7 +381,7 @@ class Server:
             parting.try_again()
         over = self.connections.drain() or now_ns >= self._drain_until_ns
         if over and parting is not None:
-            parting.tell(len(self.shared.open))
+            parting.report_left(len(self.shared.open))
         return over
 
 

@@ -27,7 +27,7 @@ class Slab:
         self.limit = position + size
         self.users = 1
 
-    def hold(self) -> "Slab":
+    def hold_slab(self) -> "Slab":
         """One more user."""
         self.users += 1
         return self

@@ -104,7 +104,7 @@ MOVES: Final[dict[tuple[int, int], int]] = {
 }
 
 
-def move(state: int, event: int) -> int:
+def next_state(state: int, event: int) -> int:
     """The state after this event."""
     after = MOVES.get((state, event), -1)
     assert after >= 0, f"{EVENTS[event]} cannot happen to a connection that is {NAMES[state]}"

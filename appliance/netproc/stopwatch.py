@@ -28,13 +28,13 @@ class Stopwatch:
         self._since_ns = 0
         self.running = False
 
-    def begin(self, account: Account) -> None:
+    def begin_account(self, account: Account) -> None:
         """From now on time is billed to this account."""
-        self.end()
+        self.end_account()
         self._for = account
         self._since_ns = self._clock.monotonic_ns()
 
-    def end(self) -> None:
+    def end_account(self) -> None:
         """Stop billing."""
         if self._for is not None:
             self._for.spent_ns += self._clock.monotonic_ns() - self._since_ns
@@ -43,7 +43,7 @@ class Stopwatch:
     def bill(self, account: Account) -> int:
         """Return the time spent for it since the last bill, in ns."""
         if self._for is account:
-            self.end()
-            self.begin(account)
+            self.end_account()
+            self.begin_account(account)
         spent, account.spent_ns = account.spent_ns, 0
         return spent

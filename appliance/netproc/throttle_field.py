@@ -25,13 +25,13 @@ _API: Final = 6  # bytes of one of its entries; one more when it may have tagged
 PRODUCE: Final = k00_produce.HANDLER.key
 
 
-def told(key: int, version: int, answer: bytes) -> int:
+def read_pause(key: int, version: int, answer: bytes) -> int:
     """The pause in ms that an answer of plain bytes tells already, 0 when it cannot."""
     at = _place(key, version, answer)
     return 0 if at is None else int(_MS.unpack_from(answer, at)[0])
 
 
-def tell(key: int, version: int, answer: bytes, pause_ms: int) -> bytes:
+def write_pause(key: int, version: int, answer: bytes, pause_ms: int) -> bytes:
     """The answer with the pause in ms in its place; as it was when it has none."""
     at = _place(key, version, answer)
     if at is None:

@@ -66,7 +66,7 @@ class ClientThrottling:
         meters = self.meters
         meters.configure(quotas, arrivals)
         self.active = any(map(meters.limits, (PRODUCE, FETCH, REQUEST, MUTATION)))
-        self.watch.end()
+        self.watch.end_account()
         self.watch.running = meters.limits(REQUEST)
 
     def apply(self, x: Exchange, pieces: list[Piece], now_ns: int) -> list[Piece]:
@@ -90,7 +90,7 @@ class ClientThrottling:
             pause_ms = self.meters.charge_unless_over(FETCH, user, client, size, now_ms, held)
         elif key in STRICT_SINCE and self.meters.limits(MUTATION):
             kind = MUTATION
-            pause_ms = throttle_field.told(key, x.version, _joined(pieces))
+            pause_ms = throttle_field.read_pause(key, x.version, _joined(pieces))
         if asked_ms or pause_ms:
             kind = kind if pause_ms > asked_ms else REQUEST
             pause_ms = max(pause_ms, asked_ms)
@@ -171,5 +171,8 @@ def _telling(x: Exchange, pieces: list[Piece], pause_ms: int) -> list[Piece]:
     if x.handler.key == _FETCH_KEY:
         return [fetch_answer.throttled(x, pause_ms)]
     if x.handler.key == _PRODUCE_KEY and isinstance(pieces[0], bytes):
-        return [throttle_field.tell(_PRODUCE_KEY, x.version, pieces[0], pause_ms), *pieces[1:]]
-    return [throttle_field.tell(x.handler.key, x.version, _joined(pieces), pause_ms)]
+        return [
+            throttle_field.write_pause(_PRODUCE_KEY, x.version, pieces[0], pause_ms),
+            *pieces[1:],
+        ]
+    return [throttle_field.write_pause(x.handler.key, x.version, _joined(pieces), pause_ms)]

@@ -62,7 +62,7 @@ class Tls(Transport):
         self.buffered = True  # a request may have come with the end of the handshake
         return True
 
-    def go_on(self) -> None:
+    def continue_io(self) -> None:
         self.wants = 0
         self.buffered = True
 
@@ -85,7 +85,7 @@ class Tls(Transport):
             self.wants = WRITE
         return count or BLOCKED
 
-    def send(self, pieces: list[bytes], more: bool) -> int:
+    def send_pieces(self, pieces: list[bytes], more: bool) -> int:
         data = memoryview(pieces[0] if len(pieces) == 1 else b"".join(pieces))
         sent, end = 0, min(len(data), _MOST)
         try:

@@ -54,7 +54,7 @@ class Transport(ABC):
         ...
 
     @abstractmethod
-    def go_on(self) -> None:
+    def continue_io(self) -> None:
         """The socket is ready for what it `wants`."""
         ...
 
@@ -64,7 +64,7 @@ class Transport(ABC):
         ...
 
     @abstractmethod
-    def send(self, pieces: list[bytes], more: bool) -> int:
+    def send_pieces(self, pieces: list[bytes], more: bool) -> int:
         """How many bytes of these were taken, from the start on, or BLOCKED: then the same bytes
         are offered again. more: others follow at once."""
         ...
@@ -114,7 +114,7 @@ class Plain(Transport):
     def agree(self) -> bool:
         return True
 
-    def go_on(self) -> None:
+    def continue_io(self) -> None:
         raise AssertionError("it wants nothing of its own")
 
     def receive(self, into: memoryview) -> int:
@@ -123,7 +123,7 @@ class Plain(Transport):
         except (BlockingIOError, InterruptedError):
             return BLOCKED
 
-    def send(self, pieces: list[bytes], more: bool) -> int:
+    def send_pieces(self, pieces: list[bytes], more: bool) -> int:
         try:
             if len(pieces) == 1 and not more:
                 return self.sock.send(pieces[0])

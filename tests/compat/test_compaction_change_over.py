@@ -54,7 +54,7 @@ def test_both_ways(tmp_path):
 
 def opened(folder):
     config = LogConfig(segment_bytes=SEGMENT, compact=True, delete=False)
-    return PartitionLog.open(
+    return PartitionLog.open_folder(
         OsDisk(),
         str(folder),
         config,
@@ -99,7 +99,7 @@ def leave_half_done(folder):
         log.commit()
         latest[key] = value
     log.sync_now()
-    found = cleanable.look(log, 0, log.end_offset, 0)
+    found = cleanable.measure_dirty(log, 0, log.end_offset, 0)
     job = Compactor(log.disk, cleanable.work(log, found, 0, 1 << 20, 0.9, 1 << 16), lambda _: None)
     job.read_keys()
     cleaned = job.clean(job.groups()[0])

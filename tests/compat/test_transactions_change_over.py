@@ -98,7 +98,7 @@ def rebuilt(folder):
     snapshot = decode_snapshot(max(folder.glob("*.snapshot")).read_bytes(), 0)
     for path in (*folder.glob("*.txnindex"), *folder.glob("*.snapshot")):
         path.unlink()
-    log = PartitionLog.open(
+    log = PartitionLog.open_folder(
         OsDisk(),
         str(folder),
         LogConfig(),

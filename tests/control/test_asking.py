@@ -59,10 +59,10 @@ class World:
             lambda netproc, token, what, said: self.heard.append((netproc, token, said)),
         )
         brokers = [SimpleNamespace(broker_id=one) for one in self.links]
-        self.asker.ask(4, 5, Asking(("t",), None), brokers, 1000)
+        self.asker.ask_brokers(4, 5, Asking(("t",), None), brokers, 1000)
 
     def turn(self, now_ms):
-        return self.asker.turn(now_ms)
+        return self.asker.run_once(now_ms)
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ def test_what_is_to_be_kept_here_is_noted_first(world):
 
 
 def test_the_dead_hear_nothing(world):
-    world.asker.forget(4)
+    world.asker.forget_netproc(4)
     assert world.turn(9000) == NEVER
     assert not world.heard
     assert all(link.closed for link in world.links.values())

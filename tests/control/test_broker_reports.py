@@ -31,7 +31,7 @@ class Controller:
         self.known = True
         self.asked = []
 
-    def ask(self, api_key, values, done, timeout_ms):
+    def ask_controller(self, api_key, values, done, timeout_ms):
         version = {ALTER_PARTITION: 3, ASSIGN_REPLICAS: 0}[api_key]
         body = encode_request(build(request_type(api_key, version), values))
         self.asked.append((decode_request(api_key, version, body), done))
@@ -48,13 +48,13 @@ def proposal(topic_id=A, partition=0, epoch=1, isr=None):
 
 def put(report, *proposals):
     for one in proposals:
-        report.put((one.change.topic_id, one.change.partition), one)
+        report.add_report((one.change.topic_id, one.change.partition), one)
 
 
 def test_all_that_came_goes_in_one_request_the_newest_of_each_partition(controller):
     report = Report(ALTER_PARTITION, BROKER, controller, new_isrs)
     put(report, proposal(A, 0, 1), proposal(A, 1, 1), proposal(B, 0, 1), proposal(A, 0, 2))
-    report.turn(EPOCH)
+    report.send_report(EPOCH)
     [(request, done)] = controller.asked
     assert (request.broker_id, request.broker_epoch) == (BROKER, EPOCH)
     found = {
@@ -68,12 +68,12 @@ def test_all_that_came_goes_in_one_request_the_newest_of_each_partition(controll
     isr = [(one.broker_id, one.broker_epoch) for one in row.new_isr_with_epochs]
     assert isr == [(3, 40), (1, -1)]
     put(report, proposal(B, 1, 1))
-    report.turn(EPOCH)
+    report.send_report(EPOCH)
     assert len(controller.asked) == 1, "one request at a time"
     done(PeerError(errors.NETWORK_EXCEPTION, ""))
-    report.turn(EPOCH)
+    report.send_report(EPOCH)
     assert len(controller.asked) == 2
-    report.turn(EPOCH)
+    report.send_report(EPOCH)
     assert len(controller.asked[1][0].topics) == 1, "nothing is asked twice"
 
 
@@ -82,8 +82,8 @@ def test_thousands_go_in_several_requests_one_after_the_other(controller):
     put(report, *(proposal(A, at, 1) for at in range(2 * MOST + 1)))
     sizes = []
     for at in range(3):
-        report.turn(EPOCH)
-        report.turn(EPOCH)
+        report.send_report(EPOCH)
+        report.send_report(EPOCH)
         assert len(controller.asked) == at + 1
         request, done = controller.asked[at]
         sizes.append(sum(len(topic.partitions) for topic in request.topics))
@@ -96,10 +96,10 @@ def test_who_is_not_registered_or_knows_no_controller_waits(controller, epoch, k
     report = Report(ALTER_PARTITION, BROKER, controller, new_isrs)
     put(report, proposal())
     controller.known = known
-    report.turn(epoch)
+    report.send_report(epoch)
     assert not controller.asked
     controller.known = True
-    report.turn(EPOCH)
+    report.send_report(EPOCH)
     assert len(controller.asked) == 1
 
 
@@ -121,8 +121,8 @@ def test_folders_are_said_by_folder(controller):
     report = Report(ASSIGN_REPLICAS, BROKER, controller, folders)
     one, other = b"x" * 16, b"y" * 16
     for key, folder in (((A, 0), one), ((A, 1), other), ((B, 0), one), ((A, 0), other)):
-        report.put(key, folder)
-    report.turn(EPOCH)
+        report.add_report(key, folder)
+    report.send_report(EPOCH)
     [(request, _)] = controller.asked
     found = {
         (folder.id_.bytes, topic.topic_id.bytes, row.partition_index)

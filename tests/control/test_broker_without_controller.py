@@ -57,7 +57,7 @@ def node_of(link, previous_epoch=-1, **changed):
 def test_who_knows_nobody_to_ask_does_not_look_again_at_once(link):
     node = node_of(link)
     assert node.controller == NOBODY
-    assert node.turn(NOW, 0, MetadataImage(), False) > NOW
+    assert node.run_once(NOW, 0, MetadataImage(), False) > NOW
     assert link.asked == []
 
 
@@ -66,14 +66,14 @@ def test_a_loss_is_kept_until_the_controller_has_registered_it(link):
     node, image = node_of(link), MetadataImage()
     assert node.keeps_a_loss
     node.turn_to(1, image)
-    node.turn(NOW, 0, image, False)
+    node.run_once(NOW, 0, image, False)
     assert link.asked == [62]
     link.waits.pop()(PeerError(errors.NETWORK_EXCEPTION, "it hung up"))
     assert node.keeps_a_loss, "it may not have heard"
-    node.turn(2 * NOW, 0, image, False)
+    node.run_once(2 * NOW, 0, image, False)
     link.waits.pop()(SimpleNamespace(error_code=errors.NONE, broker_epoch=7))
     assert not node.keeps_a_loss
-    node.turn(10 * NOW, 0, image, False)
+    node.run_once(10 * NOW, 0, image, False)
     link.waits.pop()(SimpleNamespace(error_code=errors.STALE_BROKER_EPOCH))
     assert not node.keeps_a_loss, "it has heard, whatever came then"
 
@@ -96,7 +96,7 @@ def test_a_node_ends_that_another_living_one_keeps_out(link):
     node.turn_to(1, MetadataImage())
 
     def refuse(now):
-        node.turn(now, 0, MetadataImage(), False)
+        node.run_once(now, 0, MetadataImage(), False)
         waits, link.waits = link.waits, []
         for done in waits:
             done(SimpleNamespace(error_code=errors.DUPLICATE_BROKER_REGISTRATION))

@@ -33,7 +33,7 @@ class World:
         config = BrokerConfig.of({"node.id": "1"})
         rows = SimpleNamespace(size=lambda *_: (5, 3), everyone_has=lambda offset: True)
         clock = SimpleNamespace(wall_ms=lambda: NOW_MS, monotonic_ns=lambda: 0)
-        quorum = SimpleNamespace(image=self.image, seen=2, noticing=self.noticing)
+        quorum = SimpleNamespace(image=self.image, replayed_end=2, noticing=self.noticing)
         started = SimpleNamespace(
             disk=disk, clock=clock, quorum=quorum, rows=rows, identity=SimpleNamespace(node_id=1)
         )
@@ -69,8 +69,8 @@ def test_what_is_decided_now_is_noted_by_our_own_clock_before_it_comes_true(worl
     assert world.kept[A].deleted_ms == NOW_MS
     assert (world.kept[A].size, world.kept[A].records) == (5, 3)
     assert world.burying.unwritten
-    assert world.burying.begin()
-    assert not world.burying.begin(), "one at a time"
+    assert world.burying.begin_note()
+    assert not world.burying.begin_note(), "one at a time"
     assert world.burying.unwritten
     assert world.run() == note
     assert not world.burying.unwritten
@@ -94,8 +94,8 @@ def test_nothing_expires_before_it_is_known_what_was_agreed(world):
     world.level = False
     world.hear(NOW_MS - HOUR_MS + 1000)
     world.image.apply(2, kraft.RemoveTopicRecord(topic_id=A))
-    world.burying.turn(NOW_MS + HOUR_MS)
+    world.burying.drop_expired(NOW_MS + HOUR_MS)
     assert world.kept
     world.level = True
-    world.burying.turn(NOW_MS + HOUR_MS)
+    world.burying.drop_expired(NOW_MS + HOUR_MS)
     assert not world.kept

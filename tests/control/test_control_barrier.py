@@ -134,7 +134,7 @@ PARTS = [
     (Deciding, "decide"),
     (Mutations, "permit"),
     (AdminRequests, "ensure_topic"),
-    (WaitingAnswers, "put"),
+    (WaitingAnswers, "add_answer"),
     (shell, "read"),
 ]
 
@@ -165,7 +165,7 @@ def chores_of(world, monkeypatch):
 @PLANTED
 def test_a_chore_that_raises_is_told_and_requests_are_answered(world, monkeypatch):
     keeper = Keeper.__new__(Keeper)
-    monkeypatch.setattr(Keeper, "turn", lambda self, now_ns: None)
+    monkeypatch.setattr(Keeper, "keep_due", lambda self, now_ns: None)
     world.control.keeper = keeper
     run, guard = ControlBarrier.run_chore, Bugs.guard
     chores = chores_of(world, monkeypatch)
@@ -194,7 +194,7 @@ def test_a_refusal_that_raises_costs_its_own_answer_alone():
     told = []
     waiting = WaitingAnswers(type("Told", (), {"report": lambda *a: told.append(a)})())
     for token, refuse in ((1, lambda why: (7, b"")), (2, fail), (3, lambda why: (8, b""))):
-        waiting.put(0, token, Decision(0, b"", refuse), 10)
+        waiting.add_answer(0, token, Decision(0, b"", refuse), 10)
     codes = {token: code for _, token, code, _ in waiting.refuse(5, LOST)}
     assert codes == {1: 7, 2: errors.UNKNOWN_SERVER_ERROR, 3: 8} and len(told) == 1
 

@@ -11,7 +11,7 @@ from appliance.base.clock import OsClock
 from appliance.base.os_disk import OsDisk
 from appliance.config.broker import BrokerConfig
 from appliance.control.shell import Control
-from appliance.control.startup import start
+from appliance.control.startup import start_control
 from appliance.handlers.admin_apis import APIS
 from appliance.metadata.follower import Follower
 from appliance.ring.messages import ENSURE_TOPIC, FORWARD
@@ -47,7 +47,7 @@ class Appliance:
     def start_control(self) -> None:
         seat = self.seats.seat(CTL, other_dirs=self.other_dirs)
         self.links = Links(seat, self.log)
-        started = start(seat, self.disk, OsClock(), os.urandom, self.log)
+        started = start_control(seat, self.disk, OsClock(), os.urandom, self.log)
         self.threads = Threads()
         self.control = Control(seat, self.links, self.log, started, self.threads)
         self.control.open_for_business()
@@ -240,7 +240,7 @@ def test_rows_promised_to_a_topic_are_there_when_a_process_starts_anew_meanwhile
     create(appliance, {**new("a"), "num_partitions": rows})
     appliance.ask(20, 5, topic_names=["a"], timeout=1000)
     appliance.table.set_applied(NET, appliance.table.metadata_offset)
-    assert appliance.control._rows.free == rows
+    assert appliance.control._rows.free_rows == rows
     appliance.table.set_applied(NET, 0)  # a successor: it will begin with what is published
     [topic] = create(appliance, {**new("b"), "num_partitions": rows}).topics
     assert topic.error_code == 0

@@ -75,7 +75,7 @@ def test_rows_are_counted_for_what_a_sync_still_holds_back(appliance):
     for name in ("a", "b"):
         appliance.forward(19, 7, request(name, rows))
         appliance.turn()
-    assert appliance.control._rows.free == rows, "none is given yet"
+    assert appliance.control._rows.free_rows == rows, "none is given yet"
     codes = []
     while len(codes) < 2:
         appliance.threads.run()

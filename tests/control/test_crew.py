@@ -67,7 +67,7 @@ class Story:
 
     def look(self, now_ms):
         self.teller.told.clear()
-        ready = self.crew.look(now_ms, self.teller, self.image)
+        ready = self.crew.check_ioprocs(now_ms, self.teller, self.image)
         return ready, sorted(self.teller.told)
 
 

@@ -13,7 +13,7 @@ from appliance.base.clock import OsClock
 from appliance.base.os_disk import OsDisk
 from appliance.control.enveloped import opened
 from appliance.control.shell import Control
-from appliance.control.startup import start
+from appliance.control.startup import start_control
 from appliance.shell.links import Links
 from appliance.wire.envelope import (
     ENVELOPE,
@@ -49,7 +49,7 @@ class Guarded(Appliance):
     def start_control(self):
         seat = self.seats.seat(CTL, other_dirs=self.other_dirs, authorizer=self.authorizer)
         self.links = Links(seat, self.log)
-        started = start(seat, OsDisk(), OsClock(), os.urandom, self.log)
+        started = start_control(seat, OsDisk(), OsClock(), os.urandom, self.log)
         self.threads = Threads()
         self.control = Control(seat, self.links, self.log, started, self.threads)
         self.control.open_for_business()

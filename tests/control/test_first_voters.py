@@ -96,7 +96,9 @@ def test_who_has_followed_somebody_is_told_of_nobody(tmp_path):
     identity, _ = opened(tmp_path, None)
     folder = tmp_path / "__cluster_metadata-0"
     folder.mkdir()
-    quorum_state.write(OsDisk(), str(folder), QuorumState(3, leader=1), dynamic=True, voters=())
+    quorum_state.write_state(
+        OsDisk(), str(folder), QuorumState(3, leader=1), dynamic=True, voters=()
+    )
     assert not late(tmp_path, FirstVoters(), identity)
     with pytest.raises(ConfigError, match=f"names {ONE} for node 1: name that of the folder"):
         late(tmp_path, first_voters.parse(LIST, settings()), identity)

@@ -24,7 +24,7 @@ def voted(path, *voters, dynamic=False):
     folder = path / "__cluster_metadata-0"
     folder.mkdir(exist_ok=True)
     known = QuorumState(3, leader=1)
-    quorum_state.write(OsDisk(), str(folder), known, dynamic=dynamic, voters=voters)
+    quorum_state.write_state(OsDisk(), str(folder), known, dynamic=dynamic, voters=voters)
 
 
 def test_an_empty_folder_of_several_is_formatted_for_the_cluster_that_is_named(tmp_path):

@@ -36,7 +36,7 @@ class Controller:
         self.known = True
         self.asked = []
 
-    def ask(self, api_key, values, done, timeout_ms):
+    def ask_controller(self, api_key, values, done, timeout_ms):
         assert timeout_ms > 0
         self.asked.append((api_key, values, done))
 
@@ -63,7 +63,9 @@ def forwarding(controller):
 
 def put(forwarding, token=1, until=1000, netproc=0):
     question = enveloped(KEY, VERSION, CALLER, b"body")
-    forwarding.put(netproc, token, question, lambda code: (errors.NONE, b"%d" % code), until)
+    forwarding.forward_request(
+        netproc, token, question, lambda code: (errors.NONE, b"%d" % code), until
+    )
 
 
 def opened(body, code=errors.NONE):
@@ -77,7 +79,7 @@ def released(forwarding, committed=0):
 
 def test_a_request_goes_as_it_came_for_its_caller(forwarding, controller):
     put(forwarding)
-    forwarding.turn(0)
+    forwarding.run_once(0)
     [(key, values, _)] = controller.asked
     assert key == ENVELOPE
     assert disclose(values["request_data"]) == (KEY, VERSION, 0, "c-1", b"body")
@@ -87,29 +89,29 @@ def test_a_request_goes_as_it_came_for_its_caller(forwarding, controller):
 
 def test_it_is_answered_when_this_node_has_read_what_the_answer_speaks_of(forwarding, controller):
     put(forwarding)
-    forwarding.turn(0)
+    forwarding.run_once(0)
     controller.answer(ENVELOPE, opened(b"done"))
     assert released(forwarding, 49) == [], "nobody knows yet how far the controller is"
     controller.far(50)
     assert released(forwarding, 49) == []
     assert released(forwarding, 50) == [(0, 1, errors.NONE, b"done")]
-    assert forwarding.turn(5000) > 1 << 60, "nothing is left"
+    assert forwarding.run_once(5000) > 1 << 60, "nothing is left"
 
 
 def test_it_is_answered_although_this_node_does_not_read_on(forwarding, controller):
     put(forwarding, until=60_000)
-    forwarding.turn(0)
+    forwarding.run_once(0)
     controller.answer(ENVELOPE, opened(b"done"))
     controller.far(50)
-    due = forwarding.turn(1)
+    due = forwarding.run_once(1)
     assert due <= 1001 and released(forwarding, 49) == []
-    forwarding.turn(due)
+    forwarding.run_once(due)
     assert released(forwarding, 49) == [(0, 1, errors.NONE, b"done")]
 
 
 def test_it_is_answered_when_the_controller_cannot_say_how_far_it_is(forwarding, controller):
     put(forwarding)
-    forwarding.turn(0)
+    forwarding.run_once(0)
     controller.answer(ENVELOPE, opened(b"done"))
     controller.answer(DESCRIBE_QUORUM, LOST)
     assert released(forwarding) == [(0, 1, errors.NONE, b"done")]
@@ -118,10 +120,10 @@ def test_it_is_answered_when_the_controller_cannot_say_how_far_it_is(forwarding,
 def test_it_waits_for_a_controller(forwarding, controller):
     controller.known = False
     put(forwarding)
-    assert forwarding.turn(0) == 1000
+    assert forwarding.run_once(0) == 1000
     assert not controller.asked
     controller.known = True
-    forwarding.turn(900)
+    forwarding.run_once(900)
     assert len(controller.asked) == 1
 
 
@@ -130,13 +132,13 @@ def test_it_waits_for_a_controller(forwarding, controller):
 )
 def test_it_goes_to_the_next_controller_when_one_is_none_any_more(forwarding, controller, answer):
     put(forwarding)
-    forwarding.turn(0)
+    forwarding.run_once(0)
     controller.answer(ENVELOPE, answer)
     assert released(forwarding) == []
-    assert 0 < forwarding.turn(1) < 100, "the same one is asked again after a pause"
+    assert 0 < forwarding.run_once(1) < 100, "the same one is asked again after a pause"
     assert not controller.asked
     forwarding.found()
-    forwarding.turn(2)
+    forwarding.run_once(2)
     controller.answer(ENVELOPE, opened(b"done"))
     controller.far(0)
     assert released(forwarding) == [(0, 1, errors.NONE, b"done")]
@@ -148,8 +150,8 @@ def test_when_its_time_is_up_it_is_refused_and_a_late_answer_is_nobodys(
 ):
     controller.known = known
     put(forwarding, until=1000)
-    forwarding.turn(0)
-    forwarding.turn(1000)
+    forwarding.run_once(0)
+    forwarding.run_once(1000)
     told = [(0, 1, errors.NONE, b"%d" % errors.REQUEST_TIMED_OUT)]
     assert released(forwarding) == told
     if known:
@@ -159,7 +161,7 @@ def test_when_its_time_is_up_it_is_refused_and_a_late_answer_is_nobodys(
 
 def test_what_the_controller_does_not_take_is_refused(forwarding, controller):
     put(forwarding)
-    forwarding.turn(0)
+    forwarding.run_once(0)
     controller.answer(ENVELOPE, opened(b"", errors.CLUSTER_AUTHORIZATION_FAILED))
     told = b"%d" % errors.CLUSTER_AUTHORIZATION_FAILED
     assert released(forwarding) == [(0, 1, errors.NONE, told)]
@@ -168,8 +170,8 @@ def test_what_the_controller_does_not_take_is_refused(forwarding, controller):
 def test_nobody_hears_what_a_dead_process_asked(forwarding, controller):
     for netproc in (0, 1):
         put(forwarding, token=netproc, netproc=netproc)
-    forwarding.turn(0)
-    forwarding.forget(0)
+    forwarding.run_once(0)
+    forwarding.forget_netproc(0)
     for _ in range(2):
         controller.answer(ENVELOPE, opened(b"done"))
     controller.far(0)
@@ -181,8 +183,8 @@ def test_a_missing_topic_is_created_in_the_clients_name_or_in_our_own(
     forwarding, controller, caller
 ):
     topic = NewTopic("t", configs={"cleanup.policy": "compact"})
-    forwarding.put(0, 1, creation(topic, caller), lambda code: (code, b"t"), 1000)
-    forwarding.turn(0)
+    forwarding.forward_request(0, 1, creation(topic, caller), lambda code: (code, b"t"), 1000)
+    forwarding.run_once(0)
     key, values, done = controller.asked.pop()
     if caller is None:
         assert key == CREATE_TOPICS

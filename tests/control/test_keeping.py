@@ -96,7 +96,7 @@ class Kept:
 
     def turn(self, seconds=1.0):
         self.now_ns += int(seconds * SECOND_NS)
-        self.keeper.turn(self.now_ns)
+        self.keeper.keep_due(self.now_ns)
 
     def times(self, step=SECOND):
         reader = HistoryReader(OsDisk(), str(self.path))

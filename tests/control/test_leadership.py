@@ -471,11 +471,11 @@ def test_what_control_does_with_a_whole_image_takes_no_step_for_each_part_of_it(
         return (
             steps(lambda: quorum.begin_snapshot(1)),
             steps(lambda: quorum.images.decide(
-                quorum.seen, quorum.seen + 2, [setting, moved], epoch=1, size=100
+                quorum.replayed_end, quorum.replayed_end + 2, [setting, moved], epoch=1, size=100
             )),
-            steps(lambda: quorum.images.commit(quorum.seen)),
+            steps(lambda: quorum.images.commit(quorum.replayed_end)),
             steps(lambda: quorum.images.drop()),
-            steps(lambda: quorum.images.begin()),
+            steps(lambda: quorum.images.begin_image()),
         )  # fmt: skip
 
     assert costs(with_topics(2, 2)) == costs(with_topics(1000, 10))

@@ -66,7 +66,7 @@ def test_each_start_leads_a_new_epoch(tmp_path):
 def test_an_epoch_in_quorum_state_is_never_led_again(tmp_path):
     opened(tmp_path).log.close()
     folder = str(tmp_path / "__cluster_metadata-0")
-    quorum_state.write(OsDisk(), folder, QuorumState(9, leader=1), dynamic=False, voters=(1,))
+    quorum_state.write_state(OsDisk(), folder, QuorumState(9, leader=1), dynamic=False, voters=(1,))
     assert opened(tmp_path).leadership.epoch == 10
 
 

@@ -143,7 +143,7 @@ def test_what_is_cut_off_is_waited_for_no_more_and_what_comes_instead_is_told(le
     node.quorum.replica.high_watermark = kept  # it will never be agreed
     [(header, _)] = node.quorum.log.read(kept, kept + 1)
     for told in (1, 2):
-        node.quorum.noticing.look(header, [kraft.RemoveTopicRecord(topic_id=A)], image)
+        node.quorum.noticing.check_batch(header, [kraft.RemoveTopicRecord(topic_id=A)], image)
         assert node.quorum.noticing.limit == kept
         assert [gone for gone, _, _ in node.told if gone] == [["a"]] * told
         if told == 1:

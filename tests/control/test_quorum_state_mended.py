@@ -89,7 +89,7 @@ def test_nothing_is_written_that_a_start_would_have_to_mend(tmp_path):
         QuorumState(1, voted=1 << 31),
     ):
         with pytest.raises(AssertionError):
-            quorum_state.write(OsDisk(), folder, known, dynamic=False, voters=(1,))
+            quorum_state.write_state(OsDisk(), folder, known, dynamic=False, voters=(1,))
 
 
 def test_a_log_that_ends_in_the_last_epoch_is_refused_until_it_is_repaired(tmp_path):

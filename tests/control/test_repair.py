@@ -183,7 +183,7 @@ def test_the_log_of_one_of_several_voters_is_set_aside_and_nothing_is_cut_off(tm
     places = ended(tmp_path)
     folder = segment(tmp_path).parent
     known = QuorumState(7, leader=2, voted=2)
-    quorum_state.write(DISK, str(folder), known, dynamic=False, voters=(1, 2, 3))
+    quorum_state.write_state(DISK, str(folder), known, dynamic=False, voters=(1, 2, 3))
     flip(segment(tmp_path), places[1] + 9)  # a snapshot has it, which others know nothing of
     before = segment(tmp_path).read_bytes()
     with pytest.raises(StorageFailed, match="the other voters have all of it"):

@@ -61,7 +61,7 @@ def world():
 def test_a_partition_without_a_replica_here_has_no_row(world):
     assert world.made(0, 2, 3) == set()
     assert world.made(1, 3, 1) == {1}
-    assert world.rows.free == ROWS - 1
+    assert world.rows.free_rows == ROWS - 1
 
 
 def test_a_replica_that_comes_gets_a_row_and_one_that_goes_gives_it_back(world):
@@ -71,9 +71,9 @@ def test_a_replica_that_comes_gets_a_row_and_one_that_goes_gives_it_back(world):
     assert world.moved(0, 2, 1) == {0}
     assert world.rows.handles[TOPIC, 0] == before, "it only leads no more"
     assert world.moved(0, 2, 3) == set()
-    assert world.rows.free == ROWS - 1, "somebody may still speak of it"
+    assert world.rows.free_rows == ROWS - 1, "somebody may still speak of it"
     world.applied = world.end
-    assert world.rows.free == ROWS
+    assert world.rows.free_rows == ROWS
     assert world.moved(0, 2, 1) == {0}
     assert world.rows.handles[TOPIC, 0] != before
 
@@ -85,7 +85,7 @@ def test_a_topic_that_is_made_and_removed_at_once_leaves_no_row(world):
         kraft.RemoveTopicRecord(topic_id=TOPIC),
     ) == set()  # fmt: skip
     world.applied = world.end
-    assert world.rows.free == ROWS
+    assert world.rows.free_rows == ROWS
 
 
 def test_a_start_gives_rows_to_what_has_a_replica_here_and_takes_the_others(world):

@@ -105,10 +105,10 @@ def test_the_controller_does_it_while_it_leads():
         return any(isinstance(one, kraft.DelegationTokenRecord) for one in node.image.kept.values())
 
     wall_ms[0] = 200
-    fencing.turn(10**6)
+    fencing.fence_expired(10**6)
     fencing.lead(node.image, 0, -1)
-    fencing.turn(EVERY_MS - 1)
+    fencing.fence_expired(EVERY_MS - 1)
     assert left(), "neither is it time, nor was it before this node led"
-    assert fencing.turn(EVERY_MS - 1) <= EVERY_MS
-    fencing.turn(EVERY_MS)
+    assert fencing.fence_expired(EVERY_MS - 1) <= EVERY_MS
+    fencing.fence_expired(EVERY_MS)
     assert not left()

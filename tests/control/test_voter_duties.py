@@ -31,22 +31,22 @@ def test_a_node_that_nobody_tells_of_voters_says_so_until_somebody_does():
     config, _ = load(None, {"controller.quorum.bootstrap.servers": "h:1,h:2"})
     unvoted = Unvoted(quorum, config, processes, log)
     for now_ms in (1_000, 5_999):
-        unvoted.turn(now_ms)
+        unvoted.warn_once(now_ms)
         assert not said and not processes.unvoted
-    unvoted.turn(6_000)
-    unvoted.turn(7_000)
+    unvoted.warn_once(6_000)
+    unvoted.warn_once(7_000)
     ((event, told),) = said
     assert event == "nobody-votes" and "h:1,h:2" in told["cause"]
     assert "--standalone" in told["action"] and processes.unvoted
     leadership.leader_id = 2
-    unvoted.turn(8_000)
+    unvoted.warn_once(8_000)
     assert not processes.unvoted
     leadership.leader_id = -1
-    unvoted.turn(9_000)
-    unvoted.turn(13_999)
+    unvoted.warn_once(9_000)
+    unvoted.warn_once(13_999)
     assert len(said) == 1
     quorum.electing.latest = Electorate(DYNAMIC, (FIRST,))
-    unvoted.turn(20_000)
+    unvoted.warn_once(20_000)
     assert len(said) == 1, "a voter is known, whoever leads"
 
 
@@ -74,7 +74,7 @@ def joining():
         quorum.electing = SimpleNamespace(
             latest=Electorate(DYNAMIC, latest), oldest=Electorate(DYNAMIC, agreed)
         )
-        duties.turn(now_ms, 0)
+        duties.tick(now_ms, 0)
         return [asked.pop() for _ in range(len(asked))]
 
     return turn

@@ -53,7 +53,7 @@ class World:
 
     def turn(self):
         """A look. Returns when it wants to look again."""
-        return self.now + self.watching.turn(self.now, lambda one: self.beats.get(one, 0))
+        return self.now + self.watching.check_brokers(self.now, lambda one: self.beats.get(one, 0))
 
     def at(self, ms):
         """Every look that it wants until then."""

@@ -99,17 +99,17 @@ def test_a_node_lives_with_whatever_its_controller_answers(seed):
         node.propose(Proposal(0, 1, IsrChange(bytes(16), step % 3, 1, 1, {2: 1})))
         node.assign(bytes(16), step % 3, bytes(16))
         node.want_ids(0)
-        node.forwarding.put(
+        node.forwarding.forward_request(
             0, step, rng.choice(QUESTIONS), lambda code: (code, b""), now_ms + STEP_MS
         )
-        node.turn(now_ms, 1 << 62, image, True)
+        node.run_once(now_ms, 1 << 62, image, True)
         assert link.waits, "it goes on to ask"
         try:
             link.answer(rng)
         except CannotServe:  # it is not invited: the next start
             node = node_of(link, ears)
             node.turn_to(CONTROLLER, image)
-        node.turn(now_ms, 1 << 62, image, True)
+        node.run_once(now_ms, 1 << 62, image, True)
         answered += len(list(node.forwarding.release(1 << 62)))
         states.add(node.state)
         now_ms += STEP_MS
@@ -128,12 +128,12 @@ def test_who_is_asked_for_a_decision_may_answer_anything(seed):
     prober = Prober(lambda *_: link, lambda *told: heard.append(told), 1_000)
     now_ms = 0
     for step in range(STEPS // 20):
-        asker.ask(0, step, Asking(("t",), None), [broker], now_ms)
+        asker.ask_brokers(0, step, Asking(("t",), None), [broker], now_ms)
         if not prober.busy:
-            prober.ask(0, -step, Probing(3, ("h", 1), None))
+            prober.probe_node(0, -step, Probing(3, ("h", 1), None))
         link.answer(rng)
         now_ms += 10 * STEP_MS
-        asker.turn(now_ms)
+        asker.run_once(now_ms)
     tokens = [token for _, token, *_ in heard]
     assert set(range(1, STEPS // 20)) <= set(tokens)
     assert len(tokens) == len(set(tokens)) + 1, "each once; 0 was used twice"

@@ -68,11 +68,11 @@ def add(turn, call, request):
     if waiting is not None:
         turn.answer(waiting.call, answer(errors.NONE))
     if request.committed:
-        turn.write(Name(name=name), Count(count=state.counts.get(name, 0) + 1))
+        turn.write_record(Name(name=name), Count(count=state.counts.get(name, 0) + 1))
         turn.answer(call, answer(errors.NONE))
     else:
         state.waiting[name] = Waiting(name, call)
-        turn.wake(state.waiting[name], turn.now_ms + PATIENCE_MS)
+        turn.wake_at(state.waiting[name], turn.now_ms + PATIENCE_MS)
 
 
 def count(state, key, value):
@@ -105,13 +105,13 @@ class TallyShard(Shard[Tally]):
         for waiting in self.state.waiting.values():
             yield waiting.call, lambda call, code: answer(code)
 
-    def forget(self):
+    def forget_state(self):
         self.state.counts.clear()
         self.state.waiting.clear()
 
     def forget_topic(self, turn, name, topic_id):
         if name in turn.state.counts:
-            turn.write(Name(name=name), None)
+            turn.write_record(Name(name=name), None)
 
     def size(self):
         return len(self.state.counts)

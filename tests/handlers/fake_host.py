@@ -141,10 +141,10 @@ class FakeHost(Host):
         self.nodes_asked.append(node)
 
     def later(self, x, index, delay_ns):
-        self.hold(x, index)
+        self.hold_pending(x, index)
         self.waits.append((index, delay_ns))
 
-    def hold(self, x, index):
+    def hold_pending(self, x, index):
         x.pending[index] = -2
 
     def line(self, x):
@@ -205,7 +205,7 @@ class FakeHost(Host):
     def remember(self, x, route, answer):
         self.remembered.append((route.handle, answer.d, answer.g, answer.e))
 
-    def ask(self, x, index, route, op, flags, a, b, e, f):
+    def ask_home(self, x, index, route, op, flags, a, b, e, f):
         x.pending[index] = route.home
         self.asked.append((index, op, flags, a, b, e, f))
 
@@ -223,7 +223,7 @@ class FakeHost(Host):
         self.asked.append((index, READ, flags, partition.fetch_offset, epoch, *limits))
         self.offered.append((index, nodes))
 
-    def watch(self, x, index, home, flags, rows):
+    def watch_rows(self, x, index, home, flags, rows):
         x.pending[index] = home
         self.watched.append((index, home, flags, rows))
 

@@ -27,7 +27,7 @@ class World:
         self.image.applied_offset += 1
 
     def ask(self, instance=ONE, who=WHO):
-        return self.machine.ask(self.image, instance, who, self.now_ms)
+        return self.machine.subscribe_instance(self.image, instance, who, self.now_ms)
 
     def push(self, payload=b"", instance=ONE, ending=False, codec=ZSTD, number=None):
         known = self.machine._instances.get(instance)

@@ -318,7 +318,7 @@ class Homes(Host):
         found = super().route(topic, partition, by_id)
         return found if found.handle == 90 else found._replace(home=partition % 2)
 
-    def ask(self, x, index, route, op, flags, a, b, e, f):
+    def ask_home(self, x, index, route, op, flags, a, b, e, f):
         x.pending[index] = route.home
         body = self.bodies.setdefault(x, self.memory)
         data = bytearray(body[a : a + e])
@@ -330,12 +330,12 @@ class Homes(Host):
         self.rings["coordinator"].append((x, index, messages.decode_request(key, version, body)))
 
     def later(self, x, index, delay_ns):
-        self.hold(x, index)
+        self.hold_pending(x, index)
         self.rings["waits"].append((x, index, None))
 
-    def hold(self, x, index):
+    def hold_pending(self, x, index):
         self.bodies.setdefault(x, self.memory)
-        super().hold(x, index)
+        super().hold_pending(x, index)
 
     def produce(self, epoch):
         """One request of the producer, of some partitions."""
@@ -402,7 +402,7 @@ class Homes(Host):
         """As transaction version 2 has it: the next one has a new epoch."""
         header = read_header(batch(epoch=epoch + 1))
         for states, offsets in zip(self.states, self.offsets, strict=True):
-            states.end(header, next(offsets), 1, Marker(True, 0))
+            states.end_transaction(header, next(offsets), 1, Marker(True, 0))
         self.sequences = [0] * 4
         for appended in self.appended:
             appended.clear()

@@ -279,7 +279,7 @@ class World:
         codes."""
         self.now_ns += ms * 1_000_000
         self.served.now_ms = self.now_ms
-        self.siblings.turn(self.now_ms)
+        self.siblings.run_once(self.now_ms)
         if self.core.postponed.held:
             self.arrivals.resume(NOW_MS)
         self.core.finish(self.now_ns)

@@ -115,10 +115,10 @@ class Follower:
             handle = self.table.add(led.topic_id, led.index)
         disk, config = self.world.disk, led.log.config
         left = LeftJournals(disk, [self.world.folder], clean=False)
-        left.find()
+        left.read_journals()
         opener = Opener(disk, LogDirs.of(self.world.folder), self.table, left, clean=False)
         where = led.name, led.index, led.topic_id
-        log, _, visible = opener.open(*where, handle, config, NOW_MS)
+        log, _, visible = opener.open_log(*where, handle, config, NOW_MS)
         role = PartitionRole(False, OTHER, 0, (OTHER,), (OTHER,))
         partition = Partition(handle, *where, log, led.epoch, role, visible)
         self.core.add(partition, self.world.now_ns)
@@ -140,11 +140,11 @@ class Follower:
     def turn(self, syncs=True):
         now_ns = self.clock.monotonic_ns()
         self.core.finish(now_ns)
-        rest_ms = self.pulling.turn(now_ns, NOW_MS)
+        rest_ms = self.pulling.run_once(now_ns, NOW_MS)
         if syncs:
             self.world.threads.run_all()
             self.world.journal_writes.run_all()
-        self.trims.go_on()
+        self.trims.trim_next()
         self.trim_threads.run_all()
         if rest_ms:
             self.poller.poll(min(rest_ms, 2) / 1000)

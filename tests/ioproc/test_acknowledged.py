@@ -51,11 +51,11 @@ class Story:
         world = self.world = World(DATA, disk=self.disk, table=self.table)
         world.quiet = self.rng.random() < 0.3
         left = LeftJournals(self.disk, [DATA], clean=False)
-        left.find()
+        left.read_journals()
         opener = Opener(self.disk, LogDirs.of(DATA), self.table, left, clean=False)
         for index in range(PARTITIONS):
             topic_id = b"t".ljust(16, b"\0")
-            log, *_ = opener.open("t", index, topic_id, index, LogConfig(**CONFIG), NOW_MS)
+            log, *_ = opener.open_log("t", index, topic_id, index, LogConfig(**CONFIG), NOW_MS)
             world.core.add(Partition(index, "t", index, topic_id, log, 1), world.now_ns)
         left.remove_served(lambda topic_id: False)
 

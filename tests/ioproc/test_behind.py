@@ -46,7 +46,7 @@ class World:
 
     def commit(self, group, partition, offset, topic="orders"):
         value = OffsetCommitValue(offset=offset, metadata="", commit_timestamp=0)
-        self.shard.state.offsets.put(group, topic, partition, value)
+        self.shard.state.offsets.put_offset(group, topic, partition, value)
 
     def join(self, group, members, kind=ClassicGroup):
         """A group with so many members; of a classic one they are about to be."""
@@ -61,7 +61,7 @@ class World:
         """After the next round."""
         self.now_ns += 10 * SECOND_NS
         slices = 1
-        while not self.behind.go_on(self.now_ns):
+        while not self.behind.sample_slice(self.now_ns):
             slices += 1
         return self.lags.read()
 
@@ -97,7 +97,7 @@ def test_a_round_is_done_in_slices_and_groups_may_go_meanwhile(monkeypatch):
         for partition in range(60):
             world.commit(f"g{n}", partition, 0)
     slices = 0
-    while not world.behind.go_on(world.now_ns):
+    while not world.behind.sample_slice(world.now_ns):
         slices += 1
         world.shard.state.offsets.by_group.pop(f"g{19 - slices}", None)
     found, _ = world.lags.read()
@@ -111,7 +111,7 @@ def test_it_rests_between_rounds():
     world.commit("billing", 0, 0)
     assert world.told() == ({("billing", "orders"): 100}, 0)
     world.commit("billing", 0, 50)
-    assert world.behind.go_on(world.now_ns + SECOND_NS)
+    assert world.behind.sample_slice(world.now_ns + SECOND_NS)
     assert world.lags.read() == ({("billing", "orders"): 100}, 0)
     world.shard.resign()
     assert world.told() == ({}, 0)

@@ -15,7 +15,7 @@ class Billed(World):
         self.hear(self.core.askers[peer], *asked)
 
     def hear(self, asker, *asked):
-        self.billing.hear(self.arrivals.handle, asker, [*asked], NOW_MS)
+        self.billing.handle_messages(self.arrivals.handle, asker, [*asked], NOW_MS)
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ class HereLink:
         self.fail = None
         self.asked_to_clean = self.kills = 0
 
-    def ask(self, folder, question):
+    def ask_cleaner(self, folder, question):
         if self.fail is not None:
             raise self.fail
         self.asked_to_clean += question["op"] == "clean"
@@ -43,7 +43,7 @@ class HereLink:
     def kill(self):
         self.kills += 1
 
-    def end(self):
+    def end_cleaner(self):
         return ""
 
 
@@ -275,15 +275,15 @@ def test_a_place_that_was_told_before_is_not_looked_up_in_the_new_file(world):
     assert told.i == world.table.read_column(handle, LAYOUT)
     segments = SegmentFiles(world.table, [world.folder])
     route = Route(handle, 0, "t", partition.topic_id, 0, 0)
-    kept = segments.get(route, told.d, 0, told.i)
+    kept = segments.open_segment(route, told.d, 0, told.i)
     assert kept is not None
     world.run()
-    assert segments.get(route, told.d, 0, told.i) is kept, "the old file"
-    assert SegmentFiles(world.table, [world.folder]).get(route, told.d, 0, told.i) is None
+    assert segments.open_segment(route, told.d, 0, told.i) is kept, "the old file"
+    assert SegmentFiles(world.table, [world.folder]).open_segment(route, told.d, 0, told.i) is None
     world.read(handle, 0)
     now = world.turn()[0]
     assert now.i > told.i
-    fresh = segments.get(route, now.d, 0, now.i)
+    fresh = segments.open_segment(route, now.d, 0, now.i)
     assert fresh is not None
     assert fresh is not kept
 
@@ -325,7 +325,7 @@ def test_an_end_in_the_middle_leaves_what_the_next_start_finishes(world):
     world.cleaning.stop()
     assert not partition.log.cleaning
     partition.log.close()
-    log = type(partition.log).open(
+    log = type(partition.log).open_folder(
         world.disk,
         partition.log.path,
         partition.log.config,

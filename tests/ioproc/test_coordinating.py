@@ -113,7 +113,7 @@ class Groups(World):
         config = LogConfig(flush_policy="group", compact=True, delete=False)
         if not open_log:
             return PartitionLog.create(self.disk, path, OFFSETS_ID, config, now_ms=NOW_MS)
-        return PartitionLog.open(
+        return PartitionLog.open_folder(
             self.disk, path, config, recovery_point=0, log_start_offset=0, clean=self.clean,
             machine_lived=False, now_ms=NOW_MS,
         )  # fmt: skip
@@ -161,7 +161,7 @@ class Groups(World):
 
     def mark(self, producer, *, committed=True):
         marker = bytearray(markers.build(*producer, markers.Marker(committed, 0), NOW_MS))
-        self.core.appends.own(self.partition, memoryview(marker), NOW_MS)
+        self.core.appends.append_own(self.partition, memoryview(marker), NOW_MS)
 
     def guards(self):
         """(token, guard) of what must be verified first."""
@@ -178,7 +178,7 @@ class Groups(World):
 
     def turn(self, now_ms=NOW_MS):
         """End the turn; (token, error code or decoded answer) of what each netproc was sent."""
-        self.groups.turn(now_ms)
+        self.groups.run_once(now_ms)
         self.now_ns += 1_000_000
         self.core.finish(self.now_ns)
         return [self.answers_of(peer) for peer in range(len(self.rings))]

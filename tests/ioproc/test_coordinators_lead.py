@@ -203,7 +203,7 @@ def test_no_change_of_leaders_loses_or_doubles_an_offset(steps):
             if token in kept:
                 newest[group] = token
         for group, offset in newest.items():
-            assert shard.state.offsets.get(group, "t", 0).offset == offset
+            assert shard.state.offsets.find_offset(group, "t", 0).offset == offset
 
 
 def shard_of(world):
@@ -246,7 +246,7 @@ class Both(Groups):
         self.core.add(self.tally, self.now_ns)
 
     def turn(self, now_ms=NOW_MS):
-        self.tallies.turn(now_ms)
+        self.tallies.run_once(now_ms)
         return super().turn(now_ms)
 
     def add(self, name, token, committed=True):
@@ -360,7 +360,7 @@ def test_what_the_followers_do_not_have_is_waited_for_without_spinning(tmp_path)
     assert world.committed() == errors.COORDINATOR_LOAD_IN_PROGRESS
     rests = []
     for _ in range(10):
-        world.groups.turn(NOW_MS)
+        world.groups.run_once(NOW_MS)
         rests.append(world.groups.due_ms - NOW_MS)
     assert rests[0] > 0 and rests == sorted(rests) and rests[-1] == LONGEST_REST_MS
     world.partition.progress.replica_at(2, world.log.end_offset, NOW_MS)

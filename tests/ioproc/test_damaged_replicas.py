@@ -151,7 +151,7 @@ def test_who_waits_there_is_told_once(cluster):
     life.world.turn()
     for replica in (2, 3):
         partition.progress.replica_at(replica, 13, 0)
-    partition.rise()
+    partition.raise_visible()
     life.world.core.publish(partition)
     told = [(m.token, m.flags) for m in life.world.turn() + life.world.turn()]
     assert sorted(told) == [(7, errors.KAFKA_STORAGE_ERROR), (8, errors.KAFKA_STORAGE_ERROR)]
@@ -217,7 +217,7 @@ def test_a_follower_that_waits_while_the_leader_is_found_damaged_hears_it_once(c
     life.world.turn()
     for replica in (2, 3):
         partition.progress.replica_at(replica, 13, 0)
-    partition.rise()
+    partition.raise_visible()
     life.world.core.publish(partition)
     told = [m.flags for m in life.world.turn() + life.world.turn()]
     assert told == [errors.KAFKA_STORAGE_ERROR]

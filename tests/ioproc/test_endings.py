@@ -74,13 +74,13 @@ class World:
                 self.told.setdefault(owner, []).extend(index for _, index in found)
             return self.writable
 
-        self.endings.begin(ending, owner, tell)
+        self.endings.begin_ending(ending, owner, tell)
 
     def turn(self, ms=0):
         """What each home is asked since."""
         self.now += ms
         if self.endings.due_ms <= self.now:
-            self.endings.turn(self.now)
+            self.endings.send_due(self.now)
         for writer, _ in self.rings.values():
             writer.publish()
         return {home: reader.drain() for home, (_, reader) in self.rings.items()}
@@ -201,7 +201,7 @@ def test_nothing_of_a_coordinator_that_is_no_more_is_sent_or_told(world):
             elif one.handle - 100 == written:
                 world.answer(home, [one])
     assert kept
-    world.endings.forget("gone")
+    world.endings.forget_owner("gone")
     world.endings.changed(1, up=True)  # what it was asked would be asked again
     world.begin(*range(8), owner="successor", number=1)
     again = world.turn()

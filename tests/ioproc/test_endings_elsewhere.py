@@ -215,12 +215,12 @@ def test_a_topic_that_is_deleted_elsewhere_needs_no_marker():
 def test_a_dropped_coordinator_sends_nothing_more():
     world = Cluster({0: 2, 1: 3})
     world.begin(0, 1)
-    world.endings.forget("owner")
+    world.endings.forget_owner("owner")
     world.turn()
     assert not world.nodes.asked
     world.begin(0, 1)
     world.turn()
-    world.endings.forget("owner")
+    world.endings.forget_owner("owner")
     world.nodes.answer(2)
     world.nodes.lose(3)
     world.turn()

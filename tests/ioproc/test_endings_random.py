@@ -54,11 +54,11 @@ class Story(World):
 
         where = tuple(("t", index) for index in self.where[number])
         ending = Ending(number, "id", number, 5, True, 3, 2, where)
-        self.endings.begin(ending, owner, tell)
+        self.endings.begin_ending(ending, owner, tell)
 
     def drop(self):
         """The coordinators are followed by others, which know what is not complete."""
-        self.endings.forget(f"owner {self.lives}")
+        self.endings.forget_owner(f"owner {self.lives}")
         self.lives += 1
         for number in self.where:
             if number not in self.complete:

@@ -73,7 +73,7 @@ def test_a_write_that_fails_while_a_sync_is_under_way(world):
 
 def test_a_partition_that_fails_between_wish_and_start_of_a_sync(world):
     p, q = world.add(), world.add("q")
-    world.core.syncing.want(p)
+    world.core.syncing.request_sync(p)
     world.core.fail(p, StorageFailed("somewhere", errno.EIO, "broken"))
     world.turn()
     goes_on(world, p, q)

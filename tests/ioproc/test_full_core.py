@@ -65,12 +65,12 @@ def test_what_was_held_and_written_by_the_end_of_its_segment_counts():
     big = batch(bytes(2 * PAGE), producer=(7, 0, 0))
     world.append(p.handle, big, token=1)
     assert [m.flags for m in world.turn()] == [errors.KAFKA_STORAGE_ERROR]
-    assert p.log.held
+    assert p.log.has_unwritten
     fill(world.disk, leave=3 * PAGE)
     world.space.low = False
     world.append(p.handle, batch(bytes(2 * PAGE)), token=2)
     assert [m.flags for m in world.turn()] == [errors.KAFKA_STORAGE_ERROR]
-    assert not p.log.held and p.log.end_offset == p.progress.log_end == 1
+    assert not p.log.has_unwritten and p.log.end_offset == p.progress.log_end == 1
     make_room(world)
     world.append(p.handle, big, acks=-1, token=3)
     assert [(m.token, m.flags, m.a) for m in world.settle()] == [(3, 0, 0)]
@@ -89,7 +89,7 @@ def test_what_was_held_and_written_counts_though_what_follows_it_is_held():
     world.append(p.handle, second, token=2)
     fill(world.disk)
     assert [m.flags for m in world.turn()] == [errors.KAFKA_STORAGE_ERROR]
-    assert p.log.held and p.log.written_end == p.progress.log_end == 1
+    assert p.log.has_unwritten and p.log.written_end == p.progress.log_end == 1
     make_room(world)
     world.settle()
     assert (p.high_watermark, world.failures) == (2, [])
@@ -147,7 +147,7 @@ def test_nothing_acknowledged_is_lost_whenever_another_program_takes_the_room(se
         sequences = [header[11] for header in headers(world, p)]
         assert sequences == list(range(len(sequences)))
         assert acknowledged[p] <= len(sequences) <= acknowledged[p] + 1
-        reopened = PartitionLog.open(
+        reopened = PartitionLog.open_folder(
             world.disk, p.log.path, p.log.config, recovery_point=p.synced, log_start_offset=0,
             clean=False, machine_lived=False, now_ms=NOW_MS,
         )  # fmt: skip

@@ -40,10 +40,10 @@ def test_a_partition_that_found_no_room_is_opened_when_there_is_some(cluster, mo
     assert not life.world.core.partitions
     assert life.world.table.read_column(0, columns.STATUS) == columns.OFFLINE
     for second in range(3):
-        life.home.go_on(second * SECOND, NOW_MS)
+        life.home.open_slice(second * SECOND, NOW_MS)
     assert life.said().count("partition-offline") == 2, "each is said once"
     monkeypatch.undo()
-    while not life.home.go_on(4 * SECOND, NOW_MS):
+    while not life.home.open_slice(4 * SECOND, NOW_MS):
         pass  # the others follow in the next turns
     assert life.said().count("partition-online") == 2
     assert not life.world.served.refused
@@ -57,7 +57,7 @@ def test_a_topic_that_found_no_room_and_was_deleted_is_forgotten(cluster, monkey
     monkeypatch.setattr(OsDisk, "mkdir", no_room)
     life = cluster.live()
     cluster.remove("t")
-    life.home.go_on(SECOND, NOW_MS)
+    life.home.open_slice(SECOND, NOW_MS)
     assert life.home._without_room == {}
 
 
@@ -117,9 +117,9 @@ def test_a_log_start_that_could_not_be_written_down_is_not_acknowledged(tmp_path
     def ask(token):
         world.ask(DELETE_RECORDS, p.handle, token=token, a=1)
         assert world.turn() == []
-        trims.go_on()
+        trims.trim_next()
         threads.run_all()
-        trims.go_on()
+        trims.trim_next()
         return [m.flags for m in world.turn()]
 
     disk.refusing = {("/data/log-start", "create"): errno.ENOSPC}

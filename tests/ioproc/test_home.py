@@ -121,15 +121,15 @@ class Life:
 
         def checkpoint(partition, told):
             moved(partition, told)
-            self.keeping.trims.settle()
+            self.keeping.trims.finish_trims()
 
         return checkpoint
 
     def settle(self, now_ms=NOW_MS):
         """Turn until nothing is left to do."""
-        while not self.home.go_on(self.world.now_ns, now_ms) or self.home.busy:
+        while not self.home.open_slice(self.world.now_ns, now_ms) or self.home.busy:
             self.keeping.tick(0, now_ms)
-            self.keeping.trims.go_on()
+            self.keeping.trims.trim_next()
             self.world.threads.run_all()
             self.world.core.finish(self.world.now_ns)
 
@@ -330,14 +330,14 @@ def test_new_partitions_are_opened_some_a_turn_and_at_once_when_asked_for(cluste
     life = cluster.live()
     topic = cluster.topic("t", partitions=4)
     life.home.apply([PartitionAdded("t", topic.topic_id, n) for n in range(4)])
-    assert not life.home.go_on(0, NOW_MS)
+    assert not life.home.open_slice(0, NOW_MS)
     assert list(life.world.core.partitions) == [0]
     life.world.append(3, batch(b"v"), acks=1)
     assert [m.flags for m in life.world.turn()] == [0]
     assert list(life.world.core.partitions) == [0, 3]
     gone = cluster.remove("t")
     life.home.apply([gone])
-    assert life.home.go_on(0, NOW_MS)
+    assert life.home.open_slice(0, NOW_MS)
     life.settle()
     assert not life.world.core.partitions
     life.world.append(1, batch(b"v"), acks=1)
@@ -355,7 +355,7 @@ def test_a_partition_without_records_costs_no_sync_and_comes_back_after_a_power_
     disk.power_cut()
     table = PartitionTable(memoryview(bytearray(PartitionTable.bytes_needed(64))), 64)
     opener = Opener(disk, LogDirs.of("/data"), table, clean=True)
-    again, *_ = opener.open("t", 0, topic_id("t"), 0, LogConfig(), NOW_MS)
+    again, *_ = opener.open_log("t", 0, topic_id("t"), 0, LogConfig(), NOW_MS)
     assert (again.end_offset, again.failure) == (0, None)
 
 

@@ -112,9 +112,9 @@ def test_thousands_of_roles_are_told_some_a_turn(cluster, monkeypatch):
     leads = [partition.leads for partition in core.partitions.values() if partition.topic == "t"]
     assert leads == [False, False, False, False, True]
     topic.partitions[2] = many(2, leader=3, epoch=6)
-    assert [roles.go_on() for _ in range(2)] == [False, False]
+    assert [roles.tell_roles() for _ in range(2)] == [False, False]
     life.home.apply([cluster.remove("t")])
-    while not roles.go_on():
+    while not roles.tell_roles():
         pass
     told = [what for what, _ in life.world.observers[heard:]]
     assert told == ["leads in 5", "leads in 5", "follows"]
@@ -150,7 +150,7 @@ def test_metadata_is_not_replayed_before_all_of_its_roles_are_told(cluster, monk
     )
     topic.partitions[:] = [many(index, leader=1, epoch=5) for index in range(3)]
     steps = []
-    while not following.go_on():
+    while not following.replay_slice():
         steps.append((following.applied, len(life.home.roles.waiting)))
     assert steps == [(10, 2), (10, 1)]
     assert (following.applied, said) == (13, [13])

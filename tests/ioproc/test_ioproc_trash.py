@@ -122,9 +122,9 @@ class Machine:
         if self.trash.due(self.now_ms):
             self.trash.tick(self.image, self.config, len(self.log), self.now_ms)
             self.note()
-        while not self.home.go_on(self.now_ns, self.now_ms) or self.home.busy:
+        while not self.home.open_slice(self.now_ns, self.now_ms) or self.home.busy:
             self.keeping.tick(self.now_ns, self.now_ms)
-        self.keeping.trims.settle()
+        self.keeping.trims.finish_trims()
         self.seen = self.home.leaving.replayed(self.applied)
         self.keeping.tick(self.now_ns, self.now_ms)
 
@@ -165,7 +165,7 @@ class Machine:
         self.world.settle()
         partition.log.advance_log_start(2)
         self.keeping.trims.add(partition, lambda _: None)
-        self.keeping.trims.settle()
+        self.keeping.trims.finish_trims()
 
     def check(self, topic_id):
         partition = self.partition(topic_id)

@@ -34,11 +34,11 @@ class Life:
             for index in range(PARTITIONS):
                 world.table.add(TOPIC_ID, index)
         left = LeftJournals(self.disk, [DATA], clean=clean)
-        left.find()
+        left.read_journals()
         opener = Opener(self.disk, LogDirs.of(DATA), world.table, left, clean=clean)
         self.partitions = []
         for index in range(PARTITIONS):
-            log, *_ = opener.open("t", index, TOPIC_ID, index, LogConfig(), NOW_MS)
+            log, *_ = opener.open_log("t", index, TOPIC_ID, index, LogConfig(), NOW_MS)
             partition = Partition(index, "t", index, TOPIC_ID, log, 1)
             world.core.add(partition, world.now_ns)
             self.partitions.append(partition)
@@ -206,7 +206,7 @@ def test_journals_that_have_served_are_removed_and_an_orderly_end_leaves_none():
     again = Life(life.disk)
     assert [partition.log.recovery_point for partition in again.partitions] == [3, 2, 2]
     assert again.files() == ["ioproc-0.1.journal"], "a new one"
-    again.world.core.settle(again.world.now_ns)
+    again.world.core.settle_all(again.world.now_ns)
     for partition in again.partitions:
         partition.log.close()
     again.world.journals.close(needed=False)
@@ -225,7 +225,7 @@ def test_a_journal_that_failed_goes_with_an_orderly_end_and_with_no_other(needed
         life.world.threads.run_all()
         life.world.turn()
         life.append(0, token=token)
-    life.world.core.settle(life.world.now_ns)
+    life.world.core.settle_all(life.world.now_ns)
     for partition in life.partitions:
         partition.log.close()
     life.world.journals.close(needed=needed)
@@ -240,11 +240,11 @@ def test_a_journal_stays_as_long_as_a_partition_that_it_holds_is_not_open():
     life.world.turn()
     life.disk.power_cut()
     left = LeftJournals(life.disk, [DATA], clean=False)
-    left.find()
+    left.read_journals()
     left.opened(TOPIC_ID, 1)
     left.remove_served(lambda topic_id: False)
     assert life.files() == ["ioproc-0.1.journal"]
-    left.find()
+    left.read_journals()
     left.remove_served(lambda topic_id: topic_id == TOPIC_ID)
     assert life.files() == []
 
@@ -253,7 +253,7 @@ def test_a_journal_stays_as_long_as_a_partition_that_it_holds_is_not_open():
 def test_one_process_alone_removes_a_journal(me, removes):
     life = Life()
     left = LeftJournals(life.disk, [DATA], me, 2, clean=True)
-    left.find()
+    left.read_journals()
     left.remove_served(lambda topic_id: False)
     assert (life.files() == []) == removes
 

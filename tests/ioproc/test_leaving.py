@@ -61,7 +61,7 @@ def life(tmp_path):
 
 def all_gone(life):
     while life.leaving.busy:
-        life.home.go_on(9, NOW_MS)
+        life.home.open_slice(9, NOW_MS)
         life.keeping.tick(9, NOW_MS)
         life.threads.run_all()
 
@@ -75,7 +75,7 @@ def test_a_turn_lets_some_go_and_touches_no_disk(life):
     life.home.apply([life.cluster.remove("t")], 40)
     life.disk.take()
     for turn in range(1, 4):
-        done = life.home.go_on(turn, NOW_MS)
+        done = life.home.open_slice(turn, NOW_MS)
         assert len(life.world.core.partitions) == 1 + PARTITIONS - turn * A_TURN
         assert not life.disk.take(), "what blocks is for the thread"
         assert done == (turn == 3)
@@ -86,7 +86,7 @@ def test_a_turn_lets_some_go_and_touches_no_disk(life):
 def test_a_job_renames_some_with_one_sync_of_what_they_lie_in(life):
     life.home.apply([life.cluster.remove("t")], 40)
     for turn in range(1, 4):
-        life.home.go_on(turn, NOW_MS)
+        life.home.open_slice(turn, NOW_MS)
     life.disk.take()
     jobs = 0
     while life.leaving._names:
@@ -95,7 +95,7 @@ def test_a_job_renames_some_with_one_sync_of_what_they_lie_in(life):
         done = life.disk.take()
         assert done["rename"] <= A_JOB and done["sync_dir"] <= 1
         jobs += 1
-        life.home.go_on(3, NOW_MS)
+        life.home.open_slice(3, NOW_MS)
         assert not life.disk.take()["sync_dir"]
         assert serves_others(life)
     assert jobs == PARTITIONS // A_JOB + 1, "and one for the checkpoints"
@@ -108,11 +108,11 @@ def test_a_sync_under_way_is_not_waited_for(life):
     assert life.world.core.partitions[1].syncing
     life.home.apply([life.cluster.remove("t")], 40)
     for turn in range(6):
-        life.home.go_on(turn, NOW_MS)
+        life.home.open_slice(turn, NOW_MS)
     assert list(life.world.core.partitions) == [0, 1]
     life.world.threads.run_all()
     assert [(m.token, m.flags) for m in life.world.turn()] == [(7, 0)], "it is durable"
-    life.home.go_on(7, NOW_MS)
+    life.home.open_slice(7, NOW_MS)
     assert list(life.world.core.partitions) == [0]
 
 
@@ -125,7 +125,7 @@ def test_a_name_that_is_asked_for_meanwhile_waits_for_one_partition(life, turns,
     life.home.apply([removed, PartitionAdded("t", again.topic_id, 0)], 40)
     life.home._waiting, waiting = {}, life.home._waiting
     for turn in range(turns):
-        life.home.go_on(turn, NOW_MS)
+        life.home.open_slice(turn, NOW_MS)
         if ran:
             life.threads.run_all()
     life.disk.take()
@@ -141,7 +141,7 @@ def test_a_name_that_is_asked_for_meanwhile_waits_for_one_partition(life, turns,
 
 def test_who_asks_a_partition_on_its_way_is_told_that_it_is_gone(life):
     life.home.apply([life.cluster.remove("t")], 40)
-    life.home.go_on(0, NOW_MS)
+    life.home.open_slice(0, NOW_MS)
     life.world.append(1, batch(b"v"), acks=1)
     assert [m.flags for m in life.world.turn()] == [errors.UNKNOWN_TOPIC_OR_PARTITION]
 
@@ -168,7 +168,7 @@ def test_what_finds_no_room_for_its_mark_is_deleted_for_good(life, monkeypatch):
     life.home._trash._ids = frozenset([change.topic_id])
     life.home.apply([change], 40)
     for turn in range(1, 20):
-        life.home.go_on(turn, NOW_MS)
+        life.home.open_slice(turn, NOW_MS)
         life.threads.run_all()
     assert not life.leaving.busy
     assert "not-deleted" not in life.said()
@@ -213,7 +213,7 @@ def logs_synced(life):
 
 def test_a_job_syncs_what_may_come_back_so_that_its_opening_need_not(kept):
     for turn in range(3):
-        kept.home.go_on(turn, NOW_MS)
+        kept.home.open_slice(turn, NOW_MS)
     assert logs_synced(kept) == [], "the loop does not"
     kept.threads.run_all()
     assert len(logs_synced(kept)) == 2, "and nobody syncs what has no records"
@@ -223,7 +223,7 @@ def test_a_job_syncs_what_may_come_back_so_that_its_opening_need_not(kept):
     logs_synced(kept)
     added = [PartitionAdded("t", topic.topic_id, index) for index in range(PARTITIONS)]
     kept.home.apply(added, 50)
-    while not kept.home.go_on(9, NOW_MS) or kept.home.busy:
+    while not kept.home.open_slice(9, NOW_MS) or kept.home.busy:
         pass
     assert logs_synced(kept) == [], "neither read back nor synced"
     back = [kept.world.core.partitions[handle].log for handle in (1, 2)]
@@ -232,12 +232,12 @@ def test_a_job_syncs_what_may_come_back_so_that_its_opening_need_not(kept):
 
 def test_a_job_does_not_sync_more_than_somebody_may_wait_for(kept, monkeypatch):
     monkeypatch.setattr(leaving, "A_SYNC", kept.logs[0].unsynced_bytes)
-    kept.home.go_on(0, NOW_MS)
+    kept.home.open_slice(0, NOW_MS)
     sizes = []
     while kept.leaving._closed or kept.threads.jobs:
         sizes.append(len(kept.threads.jobs[0][0][0]))
         kept.threads.run_all()
-        kept.home.go_on(0, NOW_MS)
+        kept.home.open_slice(0, NOW_MS)
     assert sizes[0] == 1
     assert sum(sizes[:-1]) == PARTITIONS and max(sizes) == PARTITIONS, "the checkpoints are last"
     assert max(sizes[:-1]) == A_JOB

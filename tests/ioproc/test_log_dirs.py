@@ -120,7 +120,7 @@ def test_checkpoints_and_room_are_those_of_the_folder(cluster):
     cluster.topic("t", [A, B])
     life = cluster.live()
     produce(life, 1, 2)
-    life.world.core.settle(0)
+    life.world.core.settle_all(0)
     for partition in life.world.core.partitions.values():
         partition.log.close()
     life.keeping.close()

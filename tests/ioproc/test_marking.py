@@ -24,7 +24,7 @@ def write(world, partition, producer=8, epoch=0):
 
 def stage(world, partition, data):
     """As a transactional batch comes, once it is checked."""
-    assert world.core.appends.own(partition, memoryview(bytearray(data)), NOW_MS)
+    assert world.core.appends.append_own(partition, memoryview(bytearray(data)), NOW_MS)
 
 
 def mark(world, partition, producer=8, epoch=0, token=1, commit=True, of=0, version=1):
@@ -123,7 +123,7 @@ def test_a_marker_without_room_is_there_once_when_there_is_room():
         answers = told(world.settle())
         if answers != [(token, errors.NONE)] and token:
             break
-    assert answers == [(token, errors.KAFKA_STORAGE_ERROR)] and partition.log.held
+    assert answers == [(token, errors.KAFKA_STORAGE_ERROR)] and partition.log.has_unwritten
     end = partition.log.end_offset
     mark(world, partition, epoch=token, token=token, commit=False, version=2)
     assert told(world.turn()) == [(token, errors.KAFKA_STORAGE_ERROR)]

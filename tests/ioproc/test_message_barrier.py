@@ -81,7 +81,7 @@ def test_a_log_that_may_be_half_changed_goes_offline(world, monkeypatch, name):
 def test_a_question_that_fails_is_answered(world, monkeypatch, op):
     p, q = world.add(), world.add("q")
     with monkeypatch.context() as planted:
-        planted.setattr(PartitionReads, "ask", fail)
+        planted.setattr(PartitionReads, "ask_partition", fail)
         planted.setattr(type(world.arrivals), "_begin_move", fail)
         world.ask(op, p.handle, token=1)
         (answer,) = world.turn()
@@ -94,7 +94,7 @@ def test_a_question_that_fails_is_answered(world, monkeypatch, op):
 
 
 CHORES = {
-    LeftOpen: "turn",
+    LeftOpen: "ask_due",
     Replicas: "tick",
     Whereabouts: "tick",
     FolderProbe: "tick",

@@ -90,11 +90,11 @@ def life(disk, control, table, tmp_log, ids=IDS):
     ground = Ground(disk, dirs, world.core, tmp_log)
     keeping = Housekeeping(config, ground, Jobs(), trims, RetentionClock())
     left = LeftJournals(disk, dirs.paths, clean=False)
-    left.find()
+    left.read_journals()
     opener = Opener(disk, dirs, table, left, clean=False)
     for index in range(PARTITIONS):
         rules, wanted = LogConfig(**CONFIG), DIRS.ids[control.places[index]]
-        log, number, _ = opener.open("t", index, TOPIC_ID, index, rules, NOW_MS, wanted)
+        log, number, _ = opener.open_log("t", index, TOPIC_ID, index, rules, NOW_MS, wanted)
         if log.recovery_point < log.end_offset:
             log.sync_now()
         partition = Partition(index, "t", index, TOPIC_ID, log, 1)
@@ -113,7 +113,7 @@ def life(disk, control, table, tmp_log, ids=IDS):
         iter(f"{n:032x}" for n in range(disk.steps * 1000, 1 << 60)).__next__,
     )
     find = world.core.partitions.get
-    world.arrivals = Dispatcher(world.core, find, moves.begin, world.endings)
+    world.arrivals = Dispatcher(world.core, find, moves.begin_move, world.endings)
     moves.resume(NOW_MS)
     return world, moves, keeping
 
@@ -154,7 +154,7 @@ class MovingStory(Story):
             if self.rng.random() < 0.2:
                 index = self.rng.randrange(PARTITIONS)
                 partition = self.world.core.partitions[index]
-                assert self.moves.begin(partition, self.rng.randrange(2), NOW_MS) == 0
+                assert self.moves.begin_move(partition, self.rng.randrange(2), NOW_MS) == 0
             super().live(1)
             for _ in range(self.rng.randint(0, 4)):
                 self.moves.tick(self.world.now_ns, NOW_MS)
@@ -295,13 +295,13 @@ def test_one_whose_log_goes_back_is_copied_from_the_beginning(moved):
 def test_where_it_lies_or_goes_already_changes_nothing(moved):
     world, moves, _ = moved
     partition = world.core.partitions[0]
-    assert moves.begin(partition, 0, NOW_MS) == 0
+    assert moves.begin_move(partition, 0, NOW_MS) == 0
     assert not moves.under_way
     for _ in range(2):
-        assert moves.begin(partition, 1, NOW_MS) == 0
+        assert moves.begin_move(partition, 1, NOW_MS) == 0
         assert len(futures(world)) == 1
-    assert moves.begin(partition, 7, NOW_MS) == errors.LOG_DIR_NOT_FOUND
-    assert moves.begin(partition, 0, NOW_MS) == 0, "back where it lies: the move is given up"
+    assert moves.begin_move(partition, 7, NOW_MS) == errors.LOG_DIR_NOT_FOUND
+    assert moves.begin_move(partition, 0, NOW_MS) == 0, "back where it lies: the move is given up"
     assert not futures(world) and not moves.under_way
     assert world.table.read_column(0, columns.FUTURE) == 0 or world.turn() == []
 
@@ -309,7 +309,7 @@ def test_where_it_lies_or_goes_already_changes_nothing(moved):
 def test_control_decides_when_the_copy_takes_over(moved):
     world, moves, control = moved
     control.awake = False
-    assert moves.begin(world.core.partitions[0], 1, NOW_MS) == 0
+    assert moves.begin_move(world.core.partitions[0], 1, NOW_MS) == 0
     for _ in range(100):
         moves.tick(world.now_ns, NOW_MS)
         world.turn(ms=100)
@@ -324,12 +324,12 @@ def test_control_decides_when_the_copy_takes_over(moved):
 def test_a_folder_that_refuses_ends_the_move_and_nothing_else(moved):
     world, moves, _ = moved
     world.disk.refusing[f"{DIRS.paths[1]}/t-0", "write"] = 28
-    assert moves.begin(world.core.partitions[0], 1, NOW_MS) in (0, errors.KAFKA_STORAGE_ERROR)
+    assert moves.begin_move(world.core.partitions[0], 1, NOW_MS) in (0, errors.KAFKA_STORAGE_ERROR)
     finish(world, moves)
     assert world.core.partitions[0].directory == 0
     assert world.core.partitions[0].broken is None
     world.disk.refusing.clear()
-    assert moves.begin(world.core.partitions[0], 1, NOW_MS) == 0
+    assert moves.begin_move(world.core.partitions[0], 1, NOW_MS) == 0
     finish(world, moves)
     assert world.core.partitions[0].directory == 1
 
@@ -337,7 +337,7 @@ def test_a_folder_that_refuses_ends_the_move_and_nothing_else(moved):
 def test_a_partition_that_is_deleted_takes_its_copy_along(moved):
     world, moves, _ = moved
     partition = world.core.partitions[0]
-    moves.begin(partition, 1, NOW_MS)
+    moves.begin_move(partition, 1, NOW_MS)
     moves.tick(world.now_ns, NOW_MS)
     moves.give_up(partition, NOW_MS)
     world.core.remove(0, world.now_ns)
@@ -348,7 +348,7 @@ def test_a_partition_that_is_deleted_takes_its_copy_along(moved):
 def test_a_partition_whose_live_folder_is_away_is_not_taken_from_its_copy(moved, tmp_log):
     world, moves, control = moved
     control.awake = False
-    moves.begin(world.core.partitions[0], 1, NOW_MS)
+    moves.begin_move(world.core.partitions[0], 1, NOW_MS)
     for _ in range(100):
         moves.tick(world.now_ns, NOW_MS)
         world.turn(ms=10)
@@ -357,7 +357,7 @@ def test_a_partition_whose_live_folder_is_away_is_not_taken_from_its_copy(moved,
     dirs = LogDirs(DIRS.paths, (None, IDS[1]))
     opener = Opener(world.disk, dirs, fresh_table(), clean=False)
     with pytest.raises(StorageFailed, match="offline"):
-        opener.open("t", 0, TOPIC_ID, 0, LogConfig(**CONFIG), NOW_MS, IDS[1])
+        opener.open_log("t", 0, TOPIC_ID, 0, LogConfig(**CONFIG), NOW_MS, IDS[1])
     again, moves, _ = life(world.disk, control, fresh_table(), tmp_log)
     assert again.core.partitions[0].directory == 0
     finish(again, moves)
@@ -379,7 +379,7 @@ def guarded(world, free):
 def test_a_move_into_a_folder_without_room_is_refused(moved):
     world, moves, _ = moved
     guarded(world, 10 * MIB)
-    assert moves.begin(world.core.partitions[0], 1, NOW_MS) == errors.KAFKA_STORAGE_ERROR
+    assert moves.begin_move(world.core.partitions[0], 1, NOW_MS) == errors.KAFKA_STORAGE_ERROR
     assert not futures(world) and not moves.under_way
 
 
@@ -387,7 +387,7 @@ def test_a_copy_gives_way_when_room_is_needed_and_begins_again_when_there_is_som
     world, moves, _ = moved
     guard = guarded(world, 100 * MIB)
     partition = world.core.partitions[0]
-    assert moves.begin(partition, 1, NOW_MS) == 0
+    assert moves.begin_move(partition, 1, NOW_MS) == 0
     moves.tick(world.now_ns, NOW_MS)
     assert futures(world)
     guard.read_space(0, 1 << 40, 9 * MIB)
@@ -409,7 +409,7 @@ def test_a_disk_that_fills_at_any_moment_of_a_move_costs_no_record(moved, seed):
     rng, partition = Random(seed), world.core.partitions[0]
     for _ in range(60):
         if rng.random() < 0.3:
-            moves.begin(partition, rng.randrange(2), NOW_MS)
+            moves.begin_move(partition, rng.randrange(2), NOW_MS)
         world.disk.foreign = 0
         if rng.random() < 0.5:
             world.disk.foreign = world.disk.free() - rng.randint(0, 8) * PAGE
@@ -418,6 +418,6 @@ def test_a_disk_that_fills_at_any_moment_of_a_move_costs_no_record(moved, seed):
         assert partition.broken is None
     world.disk.foreign = 0
     if partition.directory == 0:
-        moves.begin(partition, 1, NOW_MS)
+        moves.begin_move(partition, 1, NOW_MS)
     finish(world, moves)
     assert partition.log.end_offset == 10

@@ -40,7 +40,7 @@ def world(tmp_path):
 
 def own(world, partition, data):
     """As a coordinator's or a transactional producer's batch will come, once it is checked."""
-    assert world.core.appends.own(partition, memoryview(bytearray(data)), NOW_MS)
+    assert world.core.appends.append_own(partition, memoryview(bytearray(data)), NOW_MS)
 
 
 def write(world, partition, producer, sequence=0, value=b"v"):
@@ -188,7 +188,7 @@ def test_a_marker_that_found_no_room_ends_nothing_until_it_is_written():
     end(world, partition, 8, committed=False)
     world.turn()
     assert row(world, partition) == (0, 1)
-    assert partition.log.held
+    assert partition.log.has_unwritten
     assert read(world, partition, 0) == []
     disk.foreign = 0
     world.core.appends.has_room(0)

@@ -75,7 +75,7 @@ def test_the_places_are_those_of_the_offsets(steps, group, followers):
             elif name == "turn":
                 world.turn(ms=0)
             elif name == "sync":
-                world.core.syncing.want(p)
+                world.core.syncing.request_sync(p)
                 world.turn(ms=0)
                 world.threads.run_all()
                 world.turn(ms=0)
@@ -84,11 +84,11 @@ def test_the_places_are_those_of_the_offsets(steps, group, followers):
                 p.progress.begun(7, p.log.end_offset)
             elif name == "end" and opened.pop(7, None) is not None:
                 if p.progress.ended(7, p.log.end_offset):
-                    p.rise()
+                    p.raise_visible()
             elif name == "follower" and followers:
                 at = max(0, p.log.end_offset - numbers[0])
                 if p.progress.replica_at(2, at, 0):
-                    p.rise()
+                    p.raise_visible()
             world.core.publish(p)
             world.turn(ms=0)
             check(world, p, exact=not (followers or opened))
@@ -105,7 +105,7 @@ def test_a_lagging_follower_leaves_the_place_in_an_earlier_segment(tmp_path):
         world.turn()
     assert len(p.log.segments) > 3
     p.progress.replica_at(2, 3, 0)
-    p.rise()
+    p.raise_visible()
     world.core.publish(p)
     world.turn()
     row = world.table.read_row(p.handle)
@@ -118,12 +118,12 @@ def test_a_lagging_follower_leaves_the_place_in_an_earlier_segment(tmp_path):
 def test_places_in_segments_that_are_replaced_are_forgotten():
     places = Places(0, 500)
     places.ends.append((8, 5, 90))
-    places.rise(8, 8)
-    places.forget(5, 8, 8)
+    places.set_visible(8, 8)
+    places.drop_places(5, 8, 8)
     assert (places.visible, places.stable) == ((5, 90), (5, 90)), "the active one stays as it is"
-    places.forget(8, 8, 8)
+    places.drop_places(8, 8, 8)
     assert (places.visible, places.stable) == ((8, 0), (8, 0)), "all before it is visible"
-    places.forget(9, 8, 8)
+    places.drop_places(9, 8, 8)
     assert (places.visible, places.stable) == (UNKNOWN, UNKNOWN)
 
 
@@ -131,6 +131,6 @@ def test_ends_that_nothing_reaches_are_bounded():
     places = Places(0, 0)
     for end in range(3 * MOST_ENDS):
         places.ends.append((end, 0, end * 10))
-    places.rise(3 * MOST_ENDS, 1)
+    places.set_visible(3 * MOST_ENDS, 1)
     assert len(places.ends) == MOST_ENDS
     assert places.visible == (0, (3 * MOST_ENDS - 1) * 10)

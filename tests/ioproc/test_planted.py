@@ -76,10 +76,10 @@ def settle(life, plants):
     bugs = life.keeping.trims.bugs
     for _ in range(60):
         done = []
-        go_on = partial(life.home.go_on, life.world.now_ns, NOW_MS)
+        go_on = partial(life.home.open_slice, life.world.now_ns, NOW_MS)
         with plants.chores():
             bugs.guard("come and go", lambda done=done, go_on=go_on: done.append(go_on()))
-            bugs.guard("log starts", life.keeping.trims.go_on)
+            bugs.guard("log starts", life.keeping.trims.trim_next)
         life.keeping.tick(0, NOW_MS)
         life.world.threads.run_all()
         life.world.core.finish(life.world.now_ns)
@@ -111,10 +111,10 @@ def comes_and_goes(folder, plants):
     one.home.apply([PartitionAdded("t", topic.topic_id, index) for index in range(2)], 50)
     settle(one, plants)
     change = placed(cluster, 1, 2, leader=2, epoch=3, name="new")
-    one.home.roles.say((change.topic_id, 0))
+    one.home.roles.queue_role((change.topic_id, 0))
     with plants.chores():
-        told.bugs.guard("roles", one.home.roles.go_on)
-    one.home.roles.go_on()
+        told.bugs.guard("roles", one.home.roles.tell_roles)
+    one.home.roles.tell_roles()
     settle(one, plants)
     handle = cluster.handles[sound.topic_id, 0]
     one.world.append(handle, batch(b"other"), acks=1, token=99)
@@ -135,9 +135,12 @@ def test_partitions_come_and_go(tmp_path, monkeypatch):
     names = play(
         monkeypatch, HOME, lambda plants: comes_and_goes(tmp_path / str(next(numbers)), plants)
     )
-    assert {"Leaving._let_go", "DeletedFolders.look", "PartitionRoles._tell", "Home._open"} <= set(
-        names
-    )
+    assert {
+        "Leaving._let_go",
+        "DeletedFolders.expire_folders",
+        "PartitionRoles._tell",
+        "Home._open",
+    } <= set(names)
 
 
 # Syncs, and groups in journals --------------------------------------------------------------------
@@ -178,7 +181,7 @@ def syncs(folder, plants):
     told.check(plants)
 
 
-BARRIERS = ("Syncing._sync", "Pulling.turn", "Loading.go_on", "Leader._hear")
+BARRIERS = ("Syncing._sync", "Pulling.run_once", "Loading.load_slice", "Leader._hear")
 """Functions that catch what others raise, and the one that a loop calls, which catches it."""
 
 
@@ -190,7 +193,7 @@ def test_syncs(tmp_path, monkeypatch):
         lambda plants: syncs(tmp_path / str(next(numbers)), plants),
         BARRIERS,
     )
-    assert {"Syncing.start", "Syncing._end", "Journals._begin", "Syncing.tick"} <= set(names)
+    assert {"Syncing.begin_syncs", "Syncing._end", "Journals._begin", "Syncing.tick"} <= set(names)
 
 
 # Compaction ---------------------------------------------------------------------------------------
@@ -241,7 +244,11 @@ def moves(folder, plants):
             world.turn()
     world.settle()
     ends = [one.log.end_offset for one in parts]
-    assert moved.begin(parts[0], 1, NOW_MS) == moved.begin(parts[1], 1, NOW_MS) == errors.NONE
+    assert (
+        moved.begin_move(parts[0], 1, NOW_MS)
+        == moved.begin_move(parts[1], 1, NOW_MS)
+        == errors.NONE
+    )
     for _ in range(100):
         world.now_ns += 100_000_000
         with plants.chores():
@@ -325,7 +332,11 @@ def test_fetching(tmp_path, monkeypatch):
         monkeypatch, modules, lambda plants: fetches(tmp_path / str(next(numbers)), plants),
         BARRIERS,
     )  # fmt: skip
-    assert {"Leader._take_records", "DivergenceTruncation._go_back", "taking.take"} <= set(names)
+    assert {
+        "Leader._take_records",
+        "DivergenceTruncation._go_back",
+        "taking.append_fetched",
+    } <= set(names)
 
 
 # Loading of coordinators --------------------------------------------------------------------------
@@ -343,14 +354,14 @@ def loads(folder, plants):
     world.core.lead(world.partition, 3)
     with plants.chores():
         for _ in range(5):
-            host.turn(NOW_MS)
+            host.run_once(NOW_MS)
     bugs = [cause for _, event, cause in world.events.said if event == "bug"]
     assert len(bugs) == plants.raised and all("planted" in cause for cause in bugs)
     assert world.partition.broken is None
     world.core.follow(world.partition, 4)
     world.core.lead(world.partition, 5)
     for _ in range(5):
-        host.turn(NOW_MS)
+        host.run_once(NOW_MS)
     assert host.shards(), "the next epoch loads it"
 
 

@@ -19,7 +19,7 @@ from tests.netproc.test_fetched_files import fetch, produce
 
 pytestmark = pytest.mark.interpreted("plants exceptions in parts")
 MODULES = (following, home, roles, throttling, guarding, follower, image, replay)
-STEPS = ("go_on", "_act_upon", "_guard", "say_applied")
+STEPS = ("replay_slice", "_act_upon", "_guard", "say_applied")
 FOLLOWS = (
     *(f"CoordinatorFollowing.{step}" for step in STEPS),
     *(f"MetadataFollowing.{step}" for step in STEPS),
@@ -31,7 +31,7 @@ READS = (
     "Follower._level_with", "Follower._replay_batch", "Follower._apply",
 )  # fmt: skip
 """How far this process has replayed is in doubt behind them: it ends, and begins anew."""
-BARRIERS = ("PartitionRoles.go_on", "Home._run", "Home._mend", "Home._confine", "Home.busy")
+BARRIERS = ("PartitionRoles.tell_roles", "Home._run", "Home._mend", "Home._confine", "Home.busy")
 
 
 def follows(folder, plants, *, of_io=True):
@@ -48,7 +48,7 @@ def follows(folder, plants, *, of_io=True):
         for _ in range(6):
             if not of_io:
                 with plants.chores():
-                    world.server._following.turn()
+                    world.server._following.replay_slice()
             world.turn(ms=300)
             with plants.chores() if of_io else nullcontext():
                 world.io_turn()
@@ -93,7 +93,12 @@ def test_metadata_is_followed(tmp_path, monkeypatch):
 
 
 NETPROC = (netproc_following, guarding, habits, logins, sealing, follower, image, replay)
-TURNS = (*READS, "MetadataFollowing.turn", "MetadataFollowing.follow", "MetadataFollowing._replay")
+TURNS = (
+    *READS,
+    "MetadataFollowing.replay_slice",
+    "MetadataFollowing.follow",
+    "MetadataFollowing._replay",
+)
 
 
 def test_a_network_process_follows_it(tmp_path, monkeypatch):

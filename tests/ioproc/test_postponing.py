@@ -29,7 +29,7 @@ def world(tmp_path, monkeypatch):
     one = World(tmp_path)
     one.core.postponed.until = one.core.postponed.began + SHARE
     yield one
-    one.core.settle(one.now_ns)
+    one.core.settle_all(one.now_ns)
 
 
 def token(request, index=0):
@@ -193,7 +193,7 @@ class Coordinator:
         self.answer = answer  # its bytes
         self.long = SimpleNamespace(answered=0)
 
-    def take(self, asker, message, now_ms):
+    def take_piece(self, asker, message, now_ms):
         self.heard.append(message.token)
         self.long.answered += self.answer
 

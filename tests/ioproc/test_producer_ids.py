@@ -13,24 +13,24 @@ def block(first, count, code=errors.NONE):
 def test_ids_come_out_of_blocks_and_the_next_one_is_asked_for_before_the_last_is_empty():
     asked = []
     ids = ProducerIdPool(lambda: asked.append(1) or True)
-    assert [ids.take(), ids.take()] == [None, None] and len(asked) == 1
+    assert [ids.take_id(), ids.take_id()] == [None, None] and len(asked) == 1
     assert ids.given(block(1000, 1000))
-    assert [ids.take() for _ in range(1000 - FEW)] == list(range(1000, 2000 - FEW))
+    assert [ids.take_id() for _ in range(1000 - FEW)] == list(range(1000, 2000 - FEW))
     assert len(asked) == 1
-    rest = [ids.take() for _ in range(FEW - 1)]
+    rest = [ids.take_id() for _ in range(FEW - 1)]
     assert len(asked) == 2
     ids.given(block(5000, 1000))
-    assert [*rest, ids.take(), ids.take()] == [*range(2000 - FEW, 2000), 5000]
+    assert [*rest, ids.take_id(), ids.take_id()] == [*range(2000 - FEW, 2000), 5000]
 
 
 def test_who_was_not_heard_asks_again():
     asked = []
     ids = ProducerIdPool(lambda: asked.append(1) or len(asked) > 1)
-    assert ids.take() is None and ids.take() is None
+    assert ids.take_id() is None and ids.take_id() is None
     assert len(asked) == 2, "the ring to control was closed"
     ids.control_died()
-    assert ids.take() is None and len(asked) == 3
+    assert ids.take_id() is None and len(asked) == 3
     assert not ids.given(block(0, 0, errors.COORDINATOR_LOAD_IN_PROGRESS))
-    assert ids.take() is None and len(asked) == 4
+    assert ids.take_id() is None and len(asked) == 4
     ids.given(block(7, 1))
-    assert [ids.take(), ids.take()] == [7, None]
+    assert [ids.take_id(), ids.take_id()] == [7, None]

@@ -104,7 +104,7 @@ def test_it_asks_in_the_turn_in_which_the_sync_ended(leader, follower):
     follower.world.threads.run_all()
     follower.core.finish(0)
     (one,) = follower.pulling.leaders.values()
-    while not follower.pulling.turn(follower.clock.monotonic_ns(), NOW_MS):
+    while not follower.pulling.run_once(follower.clock.monotonic_ns(), NOW_MS):
         follower.core.finish(0)  # the time for taking was over, and it goes on at once
     assert one._fetcher.asked or led.fetched == [0, 1], "it asks, and may have the answer, too"
     follower.until(lambda: led.fetched == [0, 1])
@@ -415,7 +415,7 @@ def test_a_full_disk_leaves_what_was_written_and_goes_on(leader, follower, monke
     full = [3]
 
     def commits(active):
-        if active.held and full[0] > 0 and active.producers is partition.log.producers:
+        if active.has_unwritten and full[0] > 0 and active.producers is partition.log.producers:
             full[0] -= 1
             if full[0] == 0:
                 raise DiskFull("disk", errno.ENOSPC, "full")

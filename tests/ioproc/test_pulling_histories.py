@@ -70,7 +70,7 @@ class History:
             self.follower.lead(partition, max(self.led.epoch, partition.leader_epoch) + 1)
             for one in self.batches(partition.log, partition.leader_epoch):
                 view = memoryview(bytearray(one))
-                assert self.follower.core.appends.own(partition, view, NOW_MS)
+                assert self.follower.core.appends.append_own(partition, view, NOW_MS)
                 self.follower.core.finish(self.follower.world.now_ns)
             self.elect()
 

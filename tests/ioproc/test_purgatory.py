@@ -43,7 +43,7 @@ def test_parks_takes_and_cancels_like_a_list(steps):
             if not full:
                 twin.append((place, peer, request, index))
         elif action == "take" and here:
-            purgatory.take(places[place].parked[peer << 64 | token])
+            purgatory.take_read(places[place].parked[peer << 64 | token])
             twin.remove(here[0])
         elif action == "cancel":
             purgatory.cancel(peer, request << 32 | 7)

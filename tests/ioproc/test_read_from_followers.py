@@ -54,7 +54,7 @@ def follower(world, visible=3):
 def rise(world, p, to):
     """The leader tells its high watermark."""
     if p.progress.on_leader_high_watermark(to):
-        p.rise()
+        p.raise_visible()
         world.core.publish(p)
 
 

@@ -223,7 +223,7 @@ def test_who_waits_here_is_told_when_another_leads(world):
 
 def test_what_the_appliance_itself_has_to_say_waits_for_enough_nodes_too(world):
     p = world.add(role=leads(isr=()), **D3)
-    assert not world.core.appends.own(p, memoryview(bytearray(batch(b"a"))), world.now_ms)
+    assert not world.core.appends.append_own(p, memoryview(bytearray(batch(b"a"))), world.now_ms)
     world.turn()
     assert ("lost", "t-0") in world.observers
     assert p.log.end_offset == 0
@@ -235,7 +235,7 @@ def test_a_move_to_another_folder_forgets_nobody_who_counts(world):
     world.append(p.handle, batch(b"a"), acks=-1, token=1)
     world.turn()
     assert proposals(world) == [(7, [1, 2, 3])]
-    world.core.syncing.want(p)
+    world.core.syncing.request_sync(p)
     while p.log.recovery_point < 1:
         world.turn()
         world.threads.run_all()

@@ -150,7 +150,7 @@ def test_the_high_watermark_of_a_follower_survives_an_orderly_end(cluster):
     first.home.apply([placed(cluster, 2, 1, leader=2, epoch=1)])
     partition = first.world.core.partitions[0]
     partition.progress.on_leader_high_watermark(2)
-    first.world.core.settle(first.world.now_ns)
+    first.world.core.settle_all(first.world.now_ns)
     partition.log.close()
     first.keeping.close()
     second = cluster.live(clean=True)

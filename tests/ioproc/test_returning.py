@@ -41,7 +41,7 @@ def life(tmp_path):
 
 
 def settle(life):
-    while not life.home.go_on(9, NOW_MS) or life.home.busy:
+    while not life.home.open_slice(9, NOW_MS) or life.home.busy:
         life.keeping.tick(9, NOW_MS)
 
 
@@ -61,7 +61,7 @@ def test_the_loop_renames_nothing_and_opens_what_a_job_has_given_back(life):
     bring_back(life)
     jobs = 0
     while life.home.busy:
-        life.home.go_on(9, NOW_MS)
+        life.home.open_slice(9, NOW_MS)
         taken = life.disk.take()
         assert not taken["rename"] and not taken["sync_dir"]
         assert len(life.threads.jobs) <= 1
@@ -80,14 +80,14 @@ def test_the_loop_renames_nothing_and_opens_what_a_job_has_given_back(life):
 def test_who_is_asked_for_waits_for_one_job_at_most(life, begun):
     bring_back(life)
     if begun:
-        life.home.go_on(9, NOW_MS)
+        life.home.open_slice(9, NOW_MS)
         assert len(life.threads.jobs) == 1
     life.disk.take()
     partition = life.home.fetch(0)
     assert partition.log.end_offset == 1
     assert life.disk.take()["rename"] == (A_JOB if begun else 1)
     while life.home.busy:
-        life.home.go_on(9, NOW_MS)
+        life.home.open_slice(9, NOW_MS)
         life.threads.run_all()
     settle(life)
     assert len(life.world.core.partitions) == PARTITIONS
@@ -96,19 +96,19 @@ def test_who_is_asked_for_waits_for_one_job_at_most(life, begun):
 @pytest.mark.parametrize("opened", [False, True])
 def test_what_is_deleted_again_meanwhile_goes_back_with_what_is_known_of_it(life, opened):
     bring_back(life)
-    life.home.go_on(9, NOW_MS)
+    life.home.open_slice(9, NOW_MS)
     life.threads.run_all()
     if opened:
-        life.home.go_on(9, NOW_MS)
+        life.home.open_slice(9, NOW_MS)
     life.home.apply([life.cluster.remove("t")], 60)
     while life.home.busy:
-        life.home.go_on(9, NOW_MS)
+        life.home.open_slice(9, NOW_MS)
         life.keeping.tick(9, NOW_MS)
         life.threads.run_all()
     assert folders(life) == [] and not life.world.core.partitions
     bring_back(life)
     while life.home.busy:
-        life.home.go_on(9, NOW_MS)
+        life.home.open_slice(9, NOW_MS)
         life.threads.run_all()
     settle(life)
     assert len(life.world.core.partitions) == PARTITIONS
@@ -117,7 +117,7 @@ def test_what_is_deleted_again_meanwhile_goes_back_with_what_is_known_of_it(life
 
 def test_another_topic_of_the_name_is_made_when_no_job_works_on_it(life):
     bring_back(life)
-    life.home.go_on(9, NOW_MS)
+    life.home.open_slice(9, NOW_MS)
     life.cluster.remove("t")
     life.cluster.handles.clear()
     other = life.cluster.topic("t", identity=b"other".ljust(16, b"\0"))
@@ -130,7 +130,7 @@ def test_another_topic_of_the_name_is_made_when_no_job_works_on_it(life):
 
 def test_a_return_that_is_not_durable_takes_its_partitions_offline(life, monkeypatch):
     bring_back(life)
-    life.home.go_on(9, NOW_MS)
+    life.home.open_slice(9, NOW_MS)
 
     def refused(path):
         raise StorageFailed(path, errno.EIO, "broken")
@@ -145,14 +145,14 @@ def test_a_return_that_is_not_durable_takes_its_partitions_offline(life, monkeyp
 
 
 def settle_with_jobs(life):
-    while life.home.busy or not life.home.go_on(9, NOW_MS):
-        life.home.go_on(9, NOW_MS)
+    while life.home.busy or not life.home.open_slice(9, NOW_MS):
+        life.home.open_slice(9, NOW_MS)
         life.threads.run_all()
 
 
 def test_a_folder_that_cannot_be_renamed_is_told_by_who_opens_it(life, monkeypatch):
     bring_back(life)
-    life.home.go_on(9, NOW_MS)
+    life.home.open_slice(9, NOW_MS)
 
     def refused(old, new):
         raise StorageFailed(old, errno.EIO, "broken")

@@ -49,7 +49,7 @@ class Metadata:
 
     def looked(self, me=0, ioprocs=1):
         found = ReplicationThrottling(BrokerConfig(), me, ioprocs)
-        found.look(self.image)
+        found.read_settings(self.image)
         return found
 
 

@@ -123,7 +123,7 @@ def test_no_room_in_the_middle_of_a_turn(seed):
             world.commit(offset, group=rng.choice("gh") * rng.choice((1, PAGE // 2)))
         elif what < 4:
             world.within((rng.randint(1, 3), 0), offset, standing=(0, TRUSTED_GUARD))
-        elif not world.log.held:
+        elif not world.log.has_unwritten:
             world.mark((rng.randint(1, 3), 0), committed=rng.random() < 0.5)
         if rng.random() < 0.4:
             world.turn()

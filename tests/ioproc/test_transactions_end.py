@@ -92,7 +92,7 @@ class Ends(World):
 
     def turn(self, ms=1):
         if self.host.due_ms <= self.now_ms:
-            self.host.turn(self.now_ms)
+            self.host.run_once(self.now_ms)
         return super().turn(ms)
 
     def ask(self, key, version=3, **fields):
@@ -140,7 +140,7 @@ class Ends(World):
             assert self.rest() == {ADD: errors.NONE}
             if writes:
                 sent = batch(b"v", producer=(PRODUCER, epoch, 0), transactional=True)
-                own = self.core.appends.own
+                own = self.core.appends.append_own
                 assert own(self.topics[name], memoryview(bytearray(sent)), NOW_MS)
         self.rest()
 
@@ -381,7 +381,7 @@ def test_on_a_full_disk_nothing_is_lost_and_nobody_spins(world, where):
         world.threads.run_all()
         world.turn(ms=100)
         at_once += world.endings.due_ms == AT_ONCE
-    assert (world.state if where == "state" else world.topics["a"]).log.held
+    assert (world.state if where == "state" else world.topics["a"]).log.has_unwritten
     assert at_once < 10, "it rests between its tries"
     assert world.stable()["a"] == ((3, False) if where == "a" else (2, True))
     assert (world.phase() == "PrepareCommit") == (where == "a")
@@ -403,5 +403,5 @@ def fill_page(world, partition):
         if len(one := build_batch([NewRecord(NOW_MS, key, bytes(size))])) >= left - 8
     )
     assert len(sent) <= left
-    assert world.core.appends.own(partition, memoryview(bytearray(sent)), NOW_MS)
+    assert world.core.appends.append_own(partition, memoryview(bytearray(sent)), NOW_MS)
     world.turn()

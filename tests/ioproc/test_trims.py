@@ -34,7 +34,7 @@ def trim(world, partitions, offset=1):
 
 
 def told(world):
-    world.trims.go_on()
+    world.trims.trim_next()
     return sorted(m.token for m in world.turn())
 
 
@@ -124,7 +124,7 @@ def test_an_end_syncs_those_that_were_held_back_too(world):
     assert trim(world, world.many) == []
     for partition in world.many:
         world.append(partition.handle, batch(b"c"), acks=-1, token=partition.handle)
-    world.core.settle(world.now_ns)
+    world.core.settle_all(world.now_ns)
     assert len(world.answers()) == len(world.many)
     assert not world.core.syncing.busy()
 

@@ -83,7 +83,12 @@ def is_served(world, partition):
 @PLANTED
 @pytest.mark.parametrize(
     ("kind", "name"),
-    [(Appends, "write"), (Rows, "publish"), (PartitionReads, "wake"), (Partition, "on_synced")],
+    [
+        (Appends, "write_staged"),
+        (Rows, "publish"),
+        (PartitionReads, "complete_parked"),
+        (Partition, "on_synced"),
+    ],
     ids=lambda one: getattr(one, "__name__", one),
 )
 def test_what_fails_at_the_end_of_a_turn_costs_its_partition(world, said, monkeypatch, kind, name):
@@ -96,7 +101,7 @@ def test_what_fails_at_the_end_of_a_turn_costs_its_partition(world, said, monkey
         answers = {m.token: m.flags for m in world.settle()}
     assert answers[1] == errors.KAFKA_STORAGE_ERROR, "the read that waited"
     assert answers[2] in (errors.KAFKA_STORAGE_ERROR, errors.NONE)
-    assert answers[2] == errors.KAFKA_STORAGE_ERROR or name in ("wake", "publish")
+    assert answers[2] == errors.KAFKA_STORAGE_ERROR or name in ("complete_parked", "publish")
     assert answers[3] == errors.NONE
     assert is_offline(world, p) and p.broken is not None
     assert is_served(world, q)
@@ -140,9 +145,9 @@ def test_a_partition_of_which_an_observer_cannot_be_told_goes_offline(
         world.core.follow(p, 1)
         world.core.lead(p, 2)
         world.core._failures.news.append((p, 1))
-        world.core.tell()
+        world.core.tell_observers()
         world.core._failures.news.append((p, 3))
-        world.core.tell()
+        world.core.tell_observers()
     assert is_offline(world, p) and not is_offline(world, q)
     assert told(said) and "Traceback" in told(said)[0]
     world.core.remove(p.handle, world.now_ns)
@@ -230,7 +235,7 @@ def test_a_chore_that_raises_costs_one_run(tmp_path, said, monkeypatch, name):
         process.core.served.stirred = True
 
     with monkeypatch.context() as planted:
-        kind, what = (GroupLagSampler, "go_on") if name == "behind" else (Housekeeping, name)
+        kind, what = (GroupLagSampler, "sample_slice") if name == "behind" else (Housekeeping, name)
         planted.setattr(kind, what, fail)
         for _ in range(3):
             all_is_due()

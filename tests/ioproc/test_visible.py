@@ -143,5 +143,5 @@ def test_an_orderly_end_leaves_nothing_unseen(world):
     p = world.add()
     world.append(p.handle, batch(b"a"), acks=1)
     world.turn(ms=0)
-    world.core.settle(world.now_ns)
+    world.core.settle_all(world.now_ns)
     assert p.high_watermark == 1

@@ -59,7 +59,7 @@ def test_tells_like_a_list(steps):
             twin = [one for one in twin if one not in told]
             for row, kinds in rest[0].items():
                 kept.moved(row, kinds)
-            found = sorted((one.peer, one.token) for one in kept.take())
+            found = sorted((one.peer, one.token) for one in kept.take_news())
             assert found == sorted((peer, at << 32 | n) for peer, at, n, *_ in told)
         assert len(kept) == len(twin) and kept.waits == bool(twin)
         for row in range(5):

@@ -63,7 +63,7 @@ class Story:
                 self.world.core.lead(self.partition, self.epoch, role)
             else:
                 self.world.core.follow(self.partition, self.epoch, role)
-            self.where.look(self.partition.handle, topic_id, 0)
+            self.where.compare_folder(self.partition.handle, topic_id, 0)
 
     def tick(self, ms=0):
         self.world.now_ns += ms * 1_000_000
@@ -95,10 +95,10 @@ def test_one_that_could_not_be_opened_is_lost(story):
     table, served = story.world.table, story.world.served
     row = table.add(b"u".ljust(16, b"\0"), 0)
     story.image.topics_by_id[b"u".ljust(16, b"\0")] = TopicImage("u", b"", [story.now])
-    story.where.look(row, b"u".ljust(16, b"\0"), 0)
+    story.where.compare_folder(row, b"u".ljust(16, b"\0"), 0)
     assert story.tick() == [], "it is about to be opened"
     served.refuse_row(row)
-    story.where.look(row, b"u".ljust(16, b"\0"), 0)
+    story.where.compare_folder(row, b"u".ljust(16, b"\0"), 0)
     assert story.tick() == [(row, NOWHERE)]
 
 

@@ -73,13 +73,13 @@ class Process(Ends):
         self.left = self.arrivals._left = LeftOpen(me, writers, self.host, *parts)
         self.endings.follow(self.known)
         left = LeftJournals(both.disk, [DATA], me, PROCESSES, clean=False)
-        assert left.find() == {}
+        assert left.read_journals() == {}
         opener = Opener(both.disk, LogDirs.of(DATA), both.table, left, clean=False)
         for (topic_id, index), handle in both.rows.items():
             if home_of(topic_id, index, PROCESSES) == me:
                 name = self.known.topics_by_id[topic_id].name
                 config = STATE if name == TRANSACTIONS_TOPIC else GROUP
-                log, *_ = opener.open(name, index, topic_id, handle, config, NOW_MS)
+                log, *_ = opener.open_log(name, index, topic_id, handle, config, NOW_MS)
                 self.core.add(Partition(handle, name, index, topic_id, log, EPOCH), self.now_ns)
         left.remove_served(lambda topic_id: False)
         self.state = self.core.partitions.get(both.rows[IDS[TRANSACTIONS_TOPIC], 0])
@@ -91,7 +91,7 @@ class Process(Ends):
         asker = self.served.siblings[self.other]
         self.arrivals.handle(asker, self.heard.drain(), self.now_ms)
         if self.left.due_ms <= self.now_ms:
-            self.left.turn(self.now_ms)
+            self.left.ask_due(self.now_ms)
         self.turn(ms=0)
         self.writer.publish()
         if self.me or self.turns % SLOW == 0:
@@ -226,8 +226,8 @@ class Both:
         """A record of its transaction."""
         life, one = self.at(topic)
         sent = batch(b"v", producer=(producer, epoch, 0), transactional=True)
-        assert life.core.appends.own(one, memoryview(bytearray(sent)), NOW_MS)
-        life.core.syncing.want(one)
+        assert life.core.appends.append_own(one, memoryview(bytearray(sent)), NOW_MS)
+        life.core.syncing.request_sync(one)
 
     def at(self, topic):
         """The process that serves a topic, and its partition."""

@@ -9,7 +9,7 @@ MEMORY = 1 << 20
 
 
 def begin(log: PartitionLog, cleaned_to: int, now_ms: int, memory: int = MEMORY) -> Work:
-    found = cleanable.look(log, cleaned_to, log.end_offset, now_ms)
+    found = cleanable.measure_dirty(log, cleaned_to, log.end_offset, now_ms)
     return cleanable.work(log, found, now_ms, memory, 0.9, 2000)
 
 

@@ -10,7 +10,7 @@ from twin import TOPIC_ID, aborted, marker, stage, stored, with_producer
 
 from appliance.base.errors import StorageFailed
 from appliance.config.log_config import LogConfig
-from appliance.logstore.cleanable import look
+from appliance.logstore.cleanable import measure_dirty
 from appliance.logstore.compaction import Compactor
 from appliance.logstore.log import PartitionLog
 from appliance.wire.batch import NewRecord, build_batch, read_header
@@ -47,7 +47,7 @@ def reopened(log: PartitionLog, *, clean: bool) -> PartitionLog:
     point = log.recovery_point
     if clean:
         log.close()
-    return PartitionLog.open(
+    return PartitionLog.open_folder(
         log.disk,
         PATH,
         log.config,
@@ -295,13 +295,13 @@ def test_what_is_too_young_is_left_and_what_waited_too_long_is_due():
     log = new_log(lagging)
     for n in range(40):
         append(log, [(b"k", b"v" * 150)], timestamp=1000 + n * 10)
-    half = look(log, 0, log.end_offset, 1300)
+    half = measure_dirty(log, 0, log.end_offset, 1300)
     assert 0 < half.upper < log.active_base
     assert not half.late_ms
-    whole = look(log, 0, log.end_offset, 9000)
+    whole = measure_dirty(log, 0, log.end_offset, 9000)
     assert whole.upper == log.active_base
     assert whole.late_ms == 9000 - 500 - 1000
-    assert look(log, 0, 12, 9000).upper <= 12, "not above the high watermark"
+    assert measure_dirty(log, 0, 12, 9000).upper <= 12, "not above the high watermark"
 
 
 def test_records_of_an_idle_log_leave_the_active_segment_when_their_lag_is_over():
@@ -314,7 +314,7 @@ def test_records_of_an_idle_log_leave_the_active_segment_when_their_lag_is_over(
     log.retain(1501, log.end_offset)
     log.sync_now()
     assert log.active_base == 2
-    found = look(log, 0, log.end_offset, 1501)
+    found = measure_dirty(log, 0, log.end_offset, 1501)
     assert (found.upper, found.late_ms) == (2, 1)
     clean(log, 0, 1501)
     assert [entry[:3] for entry in read(stored(log))] == [(1, b"k", b"w")]
@@ -335,8 +335,8 @@ def test_records_without_a_time_are_as_young_as_their_last_write():
     log.disk.now_ms = 5000
     for _ in range(40):
         append(log, [(b"k", b"v" * 150)], timestamp=-1)
-    assert look(log, 0, log.end_offset, 5099).segments == []
-    assert look(log, 0, log.end_offset, 5100).upper == log.active_base
+    assert measure_dirty(log, 0, log.end_offset, 5099).segments == []
+    assert measure_dirty(log, 0, log.end_offset, 5100).upper == log.active_base
 
 
 def test_damage_is_reported_and_changes_nothing():

@@ -56,7 +56,7 @@ def test_it_may_be_cut_anywhere(step, process_only):
         disk.process_death()
     else:
         disk.power_cut(Random(step))
-    log = PartitionLog.open(
+    log = PartitionLog.open_folder(
         disk,
         PATH,
         CONFIG,
@@ -90,7 +90,7 @@ def test_a_swap_that_another_appliance_left_is_finished():
     disk.rename(f"{first}.index", f"{first}.index.swap")
     disk.rename(f"{first}.timeindex", f"{first}.timeindex.swap")
     disk.create(f"{first}.log.cleaned").close()
-    log = PartitionLog.open(
+    log = PartitionLog.open_folder(
         disk,
         PATH,
         CONFIG,

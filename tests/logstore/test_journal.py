@@ -43,7 +43,7 @@ class World:
         return End(key, topic_id, key, offset, offset + 1, self.file, position, len(data))
 
     def write(self, *ends):
-        group = self.journal.begin(ends)
+        group = self.journal.begin_group(ends)
         group.run()
         self.journal.ended(group, failed=False)
 
@@ -72,7 +72,7 @@ def test_a_group_that_power_was_cut_in_is_whole_or_not_there(seed):
     world = World(seed)
     world.write(world.end(1, 0, b"kept"))
     long = world.end(1, 1, bytes([seed]) * 20_000)
-    group = world.journal.begin([long])
+    group = world.journal.begin_group([long])
     world.disk.crash_at = world.disk.steps + 1
     with pytest.raises(PowerCut):
         group.run()
@@ -93,7 +93,7 @@ def test_half_of_the_file_is_written_while_the_other_half_waits_for_its_logs():
         groups += 1
     assert groups * MOST_OF_ONE <= SIZE  # the first half, and one group in the second
     assert world.journal.unsettled() == [1]
-    while (group := world.journal.begin([world.end(2, groups, data)])) is not None:
+    while (group := world.journal.begin_group([world.end(2, groups, data)])) is not None:
         group.run()
         world.journal.ended(group, failed=False)
         groups += 1
@@ -135,12 +135,12 @@ def test_what_a_client_wrote_is_never_taken_for_a_group():
 
 def test_a_journal_that_failed_takes_no_more():
     world = World()
-    group = world.journal.begin([world.end(1, 0, b"one")])
+    group = world.journal.begin_group([world.end(1, 0, b"one")])
     world.disk.refusing["journal", "pwrite_medium"] = 5
     with pytest.raises(StorageFailed):
         group.run()
     world.journal.ended(group, failed=True)
-    assert world.journal.begin([world.end(1, 0, b"one")]) is None
+    assert world.journal.begin_group([world.end(1, 0, b"one")]) is None
 
 
 def test_nothing_is_left_of_one_that_could_not_be_made():

@@ -36,7 +36,7 @@ def append(log, number):
 
 
 def reopened(disk, clean=True):
-    log = PartitionLog.open(
+    log = PartitionLog.open_folder(
         disk, "/t-0", CONFIG, recovery_point=20 if clean else 0, log_start_offset=0, clean=clean,
         machine_lived=False, now_ms=0,
     )  # fmt: skip
@@ -112,7 +112,7 @@ def test_a_new_epoch_is_written_down_by_the_flush_that_makes_its_batches_durable
     log.commit()
     assert b"3 20\n" not in read_file(disk, name)
     disk.process_death()
-    log = PartitionLog.open(
+    log = PartitionLog.open_folder(
         disk, "/t-0", CONFIG, recovery_point=20, log_start_offset=0, clean=False,
         machine_lived=True, now_ms=0,
     )  # fmt: skip

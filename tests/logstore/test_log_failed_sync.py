@@ -51,7 +51,7 @@ class Life:
         self.sent.append(bytes(sent))
 
     def open(self, *, machine_lived: bool, clean: bool = False) -> None:
-        self.log = PartitionLog.open(
+        self.log = PartitionLog.open_folder(
             self.disk,
             PATH,
             CONFIG,

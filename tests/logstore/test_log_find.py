@@ -32,7 +32,7 @@ def filled(seed: int, count: int, config: LogConfig = CONFIG) -> tuple[Partition
 
 def reopened(log: PartitionLog) -> PartitionLog:
     log.close()
-    return PartitionLog.open(
+    return PartitionLog.open_folder(
         log.disk,
         log.path,
         log.config,
@@ -166,7 +166,7 @@ def test_damaged_indexes_are_built_again():
             disk._node(f"/t-0/{name}").data[:] = b"\xff" * 8
         if name.endswith(".timeindex"):
             disk.unlink(f"/t-0/{name}")
-    again = PartitionLog.open(
+    again = PartitionLog.open_folder(
         disk,
         "/t-0",
         CONFIG,

@@ -32,7 +32,7 @@ def fill(disk, leave=0):
 
 
 def opened(log: PartitionLog, **settings) -> PartitionLog:
-    return PartitionLog.open(
+    return PartitionLog.open_folder(
         log.disk,
         "/t-0",
         LogConfig(**settings),
@@ -55,7 +55,7 @@ def test_what_found_no_room_is_held_and_written_when_there_is_some():
     with pytest.raises(DiskFull):
         log.commit()
     arena[:] = bytes(len(arena))  # the memory of the caller is another's now
-    assert log.held and log.failure is None
+    assert log.has_unwritten and log.failure is None
     assert log.active_size == size == log.disk.size("/t-0/00000000000000000000.log")
     assert len(stored(log)) == 1
     assert log.locate(0, 1 << 20, 1) is not None
@@ -65,7 +65,7 @@ def test_what_found_no_room_is_held_and_written_when_there_is_some():
         log.commit()
     log.disk.foreign = 0
     log.commit()
-    assert not log.held
+    assert not log.has_unwritten
     assert [header_of(one)[11] for one in stored(log)] == [0, 1]
     assert log.producers.check(header_of(bytes(batch(3 * PAGE, sequence=1)))) == 1  # a duplicate
 
@@ -94,7 +94,7 @@ def test_no_segment_is_begun_without_room_and_none_is_half_begun():
         if pages < 3:
             with pytest.raises(DiskFull):
                 stage(log, batch(sequence=2), 0, 0)
-            assert log.end_offset == 2 and not log.held
+            assert log.end_offset == 2 and not log.has_unwritten
             assert len(log.segments) == 1
             assert not log.disk.exists("/t-0/00000000000000000002.log")
     fill(log.disk, leave=8 * PAGE)
@@ -157,7 +157,7 @@ def test_batches_tell_of_epochs_that_found_no_room(clean):
         log.close()
     log.disk.power_cut(Random(1))
     log.disk.foreign = 0
-    again = PartitionLog.open(
+    again = PartitionLog.open_folder(
         log.disk, "/t-0", LogConfig(), recovery_point=3, log_start_offset=0, clean=clean,
         machine_lived=False, now_ms=0,
     )  # fmt: skip
@@ -179,7 +179,7 @@ def test_whatever_finds_no_room_nothing_written_is_lost_and_all_goes_on(seed):
         else:
             log.disk.foreign = 0
         try:
-            if not log.held:
+            if not log.has_unwritten:
                 for _ in range(rng.randint(0, 3)):
                     stage(log, batch(rng.randint(1, 2 * PAGE), sequence), 0, 0)
                     sequence += 1
@@ -212,7 +212,7 @@ def test_an_orderly_end_on_a_full_disk_is_one():
     log.close()
     assert log.recovery_point == 4
     log.disk.power_cut(Random(1))
-    again = PartitionLog.open(
+    again = PartitionLog.open_folder(
         log.disk, "/t-0", LogConfig(), recovery_point=4, log_start_offset=0, clean=True,
         machine_lived=False, now_ms=0,
     )  # fmt: skip
@@ -234,7 +234,7 @@ def test_what_is_taken_back_was_never_there(rolls):
     with pytest.raises(DiskFull):
         log.commit()
     log.take_back(0)
-    assert not log.held
+    assert not log.has_unwritten
     assert (log.end_offset, log.size, stored(log)) == (before[0], before[1], before[3])
     assert log.active.newest == (-1 if rolls else before[2])
     log.disk.foreign = 0

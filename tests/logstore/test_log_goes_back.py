@@ -42,7 +42,7 @@ def reopened(log: PartitionLog, *, clean: bool) -> PartitionLog:
     else:
         log.let_go()
         log.disk.process_death()
-    return PartitionLog.open(
+    return PartitionLog.open_folder(
         log.disk,
         PATH,
         log.config,

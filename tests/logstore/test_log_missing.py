@@ -21,7 +21,7 @@ def closed_log(batches=40, **settings):
 
 
 def reopened(log, log_start_offset=0):
-    return PartitionLog.open(
+    return PartitionLog.open_folder(
         log.disk,
         log.path,
         log.config,

@@ -22,7 +22,7 @@ def test_every_batch_is_there_and_appends_follow(tmp_path, which, clean):
     kafka = (folder / f"{0:020d}.log").read_bytes()
 
     def opened(recovery_point: int, *, clean: bool) -> PartitionLog:
-        return PartitionLog.open(
+        return PartitionLog.open_folder(
             OsDisk(),
             str(folder),
             LogConfig(),

@@ -50,7 +50,7 @@ class World:
             assert self.flushed_end == 0
             self.log = PartitionLog.create(self.disk, PATH, TOPIC_ID, CONFIG, now_ms=0)
         else:
-            self.log = PartitionLog.open(
+            self.log = PartitionLog.open_folder(
                 self.disk,
                 PATH,
                 CONFIG,
@@ -291,7 +291,7 @@ def test_damage_below_the_recovery_point_is_not_cut_off():
     before = bytes(node.data)
     for clean in (True, False):
         with pytest.raises(StorageFailed, match="below the recovery point"):
-            PartitionLog.open(
+            PartitionLog.open_folder(
                 world.disk,
                 PATH,
                 CONFIG,

@@ -67,7 +67,7 @@ def test_dump_log_reads_what_we_wrote(tmp_path, end):
     if end == "recovered":
         with open(log.active.path, "ab") as file:
             file.write(bytes(100))
-        log = PartitionLog.open(
+        log = PartitionLog.open_folder(
             OsDisk(),
             str(folder),
             config,

@@ -39,7 +39,7 @@ def append(log: PartitionLog, timestamp: int = 0, size: int = 100, now_ms: int =
 def reopened(log: PartitionLog, now_ms: int = 0) -> PartitionLog:
     """The same log after an orderly end."""
     log.close()
-    return PartitionLog.open(
+    return PartitionLog.open_folder(
         log.disk,
         "/t-0",
         log.config,

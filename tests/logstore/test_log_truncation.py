@@ -128,7 +128,7 @@ def test_a_power_cut_while_a_log_begins_anew_leaves_one_that_opens():
         except PowerCut:
             pass
         disk.power_cut(Random(step))
-        log = PartitionLog.open(
+        log = PartitionLog.open_folder(
             disk, PATH, log.config, recovery_point=0, log_start_offset=0, clean=False,
             machine_lived=False, now_ms=0,
         )  # fmt: skip
@@ -202,7 +202,7 @@ def test_what_would_go_backwards_or_is_damaged_is_refused_whole(data, code, text
     with pytest.raises(PeerError, match=text) as refused:
         log.follow(memoryview(data), 0)
     assert refused.value.code == code
-    assert not log.held and answers(log) == before
+    assert not log.has_unwritten and answers(log) == before
 
 
 def test_a_follower_has_its_leader_s_bytes_epochs_and_producers():
@@ -288,7 +288,7 @@ def test_a_crash_at_any_step_leaves_a_beginning_of_what_was_and_nothing_comes_ba
             disk.process_death()
         else:
             disk.power_cut(Least() if fate == "least" else Random(step))
-        log = PartitionLog.open(
+        log = PartitionLog.open_folder(
             disk, PATH, settings, recovery_point=kept, log_start_offset=0, clean=False,
             machine_lived=fate == "process", now_ms=0,
         )  # fmt: skip
@@ -324,9 +324,11 @@ def test_a_cut_of_an_opening_leaves_no_hole_when_it_is_cut_short():
         opening = {"recovery_point": 0, "log_start_offset": 0, "clean": False, "now_ms": 0}
         disk.crash_at = disk.steps + step
         with suppress(PowerCut):
-            PartitionLog.open(disk, PATH, settings, machine_lived=False, **opening)
+            PartitionLog.open_folder(disk, PATH, settings, machine_lived=False, **opening)
         disk.power_cut(Random(step))
-        found = stored(PartitionLog.open(disk, PATH, settings, machine_lived=False, **opening))
+        found = stored(
+            PartitionLog.open_folder(disk, PATH, settings, machine_lived=False, **opening)
+        )
         assert found == whole[: len(found)]
         assert len(found) < len(whole)
 
@@ -341,7 +343,7 @@ def test_a_journal_does_not_bring_back_what_was_cut(newer):
         stage(log, three(8), 3, 0)
         log.commit()
     log.let_go()
-    log = PartitionLog.open(
+    log = PartitionLog.open_folder(
         log.disk, PATH, log.config, recovery_point=0, log_start_offset=0, clean=False,
         machine_lived=True, now_ms=0, continuation=Continuation([tail]),
     )  # fmt: skip

@@ -42,7 +42,7 @@ def mend(log, written=RECORDS, *, orderly=True, beside=BESIDE):
 
 def serves(log, end, *, clean=True):
     """The log opened again, and the offsets that a consumer from the beginning gets."""
-    opened = PartitionLog.open(
+    opened = PartitionLog.open_folder(
         log.disk, FOLDER, log.config, recovery_point=end, log_start_offset=0,
         clean=clean, machine_lived=False, now_ms=0,
     )  # fmt: skip

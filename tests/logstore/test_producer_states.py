@@ -91,7 +91,7 @@ def test_producers_expire_by_our_clock():
     states.update(batch(0, producer=3, attributes=TRANSACTIONAL_BIT), 2, 0)
     states.expire(10_000, 5000)
     assert sorted(states.producers) == [2, 3]  # 3 has a transaction open
-    states.end(batch(-1, producer=3), 3, 0, Marker(True, 0))
+    states.end_transaction(batch(-1, producer=3), 3, 0, Marker(True, 0))
     states.expire(10_000, 5000)
     assert sorted(states.producers) == [2]
 
@@ -169,16 +169,16 @@ def test_a_transaction_is_verified_once_and_then_known():
 def test_a_guard_ends_with_the_next_marker_of_its_producer_and_comes_never_again():
     states, first = ProducerStates(), batch(0, attributes=TRANSACTIONAL_BIT)
     given = guard(states, first)
-    states.end(batch(-1, producer=8), 0, 1, Marker(False, 0))
+    states.end_transaction(batch(-1, producer=8), 0, 1, Marker(False, 0))
     assert guard(states, first, given) == 0
-    states.end(batch(-1), 0, 1, Marker(False, 0))
+    states.end_transaction(batch(-1), 0, 1, Marker(False, 0))
     again = guard(states, first, given)
     assert again not in (0, given)
     states.check_end(7, 0, Marker(False, 0), 1)  # though it may be there already
     given, again = again, guard(states, first, again)
     assert again not in (0, given)
     states.update(first, 1, 1)
-    states.end(batch(-1), 2, 1, Marker(True, 0))
+    states.end_transaction(batch(-1), 2, 1, Marker(True, 0))
     assert guard(states, first, again) not in (0, given, again)
     assert guard(ProducerStates(), first, again, now_ms=2) not in (0, again), "after a start"
     states.become(ProducerStates())
@@ -242,9 +242,11 @@ def test_a_marker_ends_what_its_producer_began_and_nothing_else():
     partition.send(batch(2, attributes=TRANSACTIONAL))
     assert partition.states.open == {7: 0, 8: 2}
     states = partition.states
-    assert states.end(batch(-1), 4, 0, Marker(False, 3)) == (7, 0, 4, 2)
-    assert states.end(batch(-1, producer=8), 5, 0, Marker(True, 3)) is None
-    assert states.end(batch(-1, producer=8), 6, 0, Marker(False, 3)) is None, "it has no records"
+    assert states.end_transaction(batch(-1), 4, 0, Marker(False, 3)) == (7, 0, 4, 2)
+    assert states.end_transaction(batch(-1, producer=8), 5, 0, Marker(True, 3)) is None
+    assert states.end_transaction(batch(-1, producer=8), 6, 0, Marker(False, 3)) is None, (
+        "it has no records"
+    )
     assert states.open == {}
     assert states.producers[7].coordinator_epoch == 3
     assert states.news == [(7, 0, -1, -1), (8, 2, -1, -1), (7, 0, 5, 2), (8, 2, 6, -1)]
@@ -257,7 +259,7 @@ def test_a_plain_batch_inside_a_transaction_is_refused():
     assert partition.refused(batch(0, epoch=1)) == INVALID_TXN_STATE
     assert partition.send(batch(0, producer=8)) == 1
     assert partition.send(batch(1, attributes=TRANSACTIONAL)) == 2
-    partition.states.end(batch(-1), 3, 0, Marker(True, 0))
+    partition.states.end_transaction(batch(-1), 3, 0, Marker(True, 0))
     partition.end = 4
     assert partition.send(batch(2)) == 4
 
@@ -289,7 +291,7 @@ def test_which_marker_may_come(version, open_, epoch, code):
 def test_a_coordinator_that_was_followed_by_another_ends_nothing():
     states = ProducerStates()
     states.check_end(7, 0, Marker(True, 0), 2)
-    states.end(batch(-1, epoch=1), 0, 0, Marker(True, 4))
+    states.end_transaction(batch(-1, epoch=1), 0, 0, Marker(True, 4))
     with pytest.raises(PeerError) as refused:
         states.check_end(7, 2, Marker(True, 3), 2)
     assert refused.value.code == TRANSACTION_COORDINATOR_FENCED
@@ -299,7 +301,7 @@ def test_a_coordinator_that_was_followed_by_another_ends_nothing():
 def test_a_marker_with_a_new_epoch_begins_its_sequences_anew():
     partition = Partition()
     partition.send(batch(0, 3, attributes=TRANSACTIONAL))
-    partition.states.end(batch(-1, epoch=1), 3, 0, Marker(True, 0))
+    partition.states.end_transaction(batch(-1, epoch=1), 3, 0, Marker(True, 0))
     partition.end = 4
     assert partition.refused(batch(3)) == INVALID_PRODUCER_EPOCH
     assert partition.refused(batch(3, epoch=1)) == OUT_OF_ORDER_SEQUENCE_NUMBER

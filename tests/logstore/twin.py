@@ -91,7 +91,7 @@ def told_of(batches: list[bytes]) -> tuple[ProducerStates, list[tuple[int, int, 
     for batch in batches:
         header = read_header(batch)
         if header.is_control:
-            found.append(states.end(header, header.base_offset, 0, markers.read(batch)))
+            found.append(states.end_transaction(header, header.base_offset, 0, markers.read(batch)))
         elif header.producer_id >= 0:
             states.update(header, header.base_offset, 0)
     return states, [one for one in found if one]

@@ -52,7 +52,7 @@ class Served(RequestReceiver):
     def request(self, connection, position, end):
         self.frames.append(bytes(self.shared.memory[position:end]))
         if self.hold and len(self.frames) % self.hold == 0:
-            slab = connection.framing.slab.hold()
+            slab = connection.framing.slab.hold_slab()
             self.held.append((slab, position, end, self.frames[-1]))
         self.on_request(connection)
 

@@ -17,7 +17,7 @@ from appliance.base.clock import OsClock
 from appliance.base.os_disk import OsDisk
 from appliance.config.broker import BrokerConfig
 from appliance.control.shell import Control
-from appliance.control.startup import start
+from appliance.control.startup import start_control
 from appliance.controller.decision import NO_LIMIT
 from appliance.ioproc.main import IoProcess
 from appliance.metadata.follower import Follower
@@ -59,7 +59,7 @@ class World:
         self.io = Links(self.io_seat, self.log)
         self.control_links = Links(control_seat, self.log)
         self.links = Links(seat, self.log)
-        started = start(control_seat, OsDisk(), OsClock(), os.urandom, self.log)
+        started = start_control(control_seat, OsDisk(), OsClock(), os.urandom, self.log)
         self.control = Control(control_seat, self.control_links, self.log, started, Threads())
         self.settle()
         self.control.open_for_business()

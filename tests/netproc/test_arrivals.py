@@ -60,7 +60,7 @@ def test_an_address_that_is_too_fast_is_held_and_then_hung_up_on(held):
     wait = held.arrivals.wait_ms(held.now, 10_000)
     assert 0 < wait <= 1000
     held.now += wait * 1_000_000
-    held.arrivals.turn(held.now)
+    held.arrivals.reopen_due(held.now)
     assert [sock.closed for sock in come] == [False] * 20 + [True] * 3
     assert held.arrivals.wait_ms(held.now, 10_000) == 10_000
     held.now += 11 * SECOND
@@ -78,15 +78,17 @@ def test_no_more_are_held_than_a_process_can_bear(held):
 def test_over_the_rate_of_the_broker_a_listener_waits_and_nobody_is_refused():
     world = World({}, arrivals=3.0)
     for _ in range(30):
-        assert world.arrivals.let_in(Socket(), "10.0.0.1") and world.arrivals.go_on(world.door)
+        assert world.arrivals.let_in(Socket(), "10.0.0.1") and world.arrivals.accept_next(
+            world.door
+        )
     assert world.arrivals.let_in(Socket(), "10.0.0.1")
-    assert not world.arrivals.go_on(world.door)
+    assert not world.arrivals.accept_next(world.door)
     assert world.masks == [0]
     wait = world.arrivals.wait_ms(world.now, 10_000)
     assert 0 < wait <= 1000
-    world.arrivals.turn(world.now)
+    world.arrivals.reopen_due(world.now)
     assert world.masks == [0]
-    world.arrivals.turn(world.now + wait * 1_000_000)
+    world.arrivals.reopen_due(world.now + wait * 1_000_000)
     assert world.masks == [0, select.EPOLLIN]
 
 

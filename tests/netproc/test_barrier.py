@@ -64,7 +64,7 @@ def hung_up(world, client):
 
 def waits(host, x):
     """Has asked an I/O process, and is told in this process that a wait is over."""
-    host.ask(x, 0, host.route(b"flights", 0, by_id=False), APPEND, 0, x.position, 0, 8, 1)
+    host.ask_home(x, 0, host.route(b"flights", 0, by_id=False), APPEND, 0, x.position, 0, 8, 1)
     host.later(x, 1, 0)
 
 
@@ -74,12 +74,12 @@ def begins_badly(host, x):
 
 
 def loses(host, x):
-    host.hold(x, 0)
+    host.hold_pending(x, 0)
     host._exchanges.lose(x, 0)
 
 
 def has_deadline(host, x):
-    host.hold(x, 0)
+    host.hold_pending(x, 0)
     x.deadline_ns = host.now_ns
     host.schedule(x)
 
@@ -124,7 +124,7 @@ def test_memory_of_an_exchange_that_failed_is_held_until_nobody_reads_it(world):
 
     def two(host, x):
         for index in range(2):
-            host.ask(x, index, host.route(b"flights", 0, by_id=False), APPEND, 0, 0, 0, 8, 1)
+            host.ask_home(x, index, host.route(b"flights", 0, by_id=False), APPEND, 0, 0, 0, 8, 1)
 
     handlers[0] = replace(produce, begin=two, complete=fail)
     client, other = world.client(), world.client()
@@ -214,7 +214,9 @@ def test_a_connection_that_cannot_begin_leaves_nothing(world, monkeypatch, name)
 
 
 @PLANTED
-@pytest.mark.parametrize(("kind", "name"), [(Sealing, "look"), (ConnectionArrivals, "turn")])
+@pytest.mark.parametrize(
+    ("kind", "name"), [(Sealing, "reload_changed"), (ConnectionArrivals, "reopen_due")]
+)
 def test_a_chore_that_fails_is_told_and_others_are_done(world, monkeypatch, kind, name):
     other = world.client()
     world.server._shut_doors.append((1 << 62, 0, world.server.listeners[0]))

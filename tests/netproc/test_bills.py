@@ -28,7 +28,7 @@ def test_a_bill_comes_before_the_answer_and_is_no_answer():
     connection = SimpleNamespace(closed=False, account=Account())
     handler = Handler(0, "Produce", 3, 13, never, lambda *answer: told.append(answer[2]))
     x = Exchange(NO_NUMBER, handler, 12, 7, OURSELVES, 0, 0, connection)
-    exchanges.begin(x)
+    exchanges.number_exchange(x)
     x.pending |= {3: 0, 4: 0}
     token = x.number << 32
     completions.handle(HOME, [message(SPENT, token | 3, 70), message(SPENT, token | 4, 5)])

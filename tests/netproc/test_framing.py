@@ -51,7 +51,7 @@ class Line:
             body = self.framing.body
             self.frames.append(bytes(self.memory[body:end]))
             if self.hold and len(self.frames) % self.hold == 0:
-                self.held.append((self.framing.slab.hold(), body, end, self.frames[-1]))
+                self.held.append((self.framing.slab.hold_slab(), body, end, self.frames[-1]))
             waiting = self.framing.waiting()
         assert not waiting
 

@@ -58,7 +58,7 @@ class World:
         connection = SimpleNamespace(closed=False)
         handler = Handler(0, "Produce", 3, 13, never, self.complete)
         x = Exchange(NO_NUMBER, handler, 12, 7, OURSELVES, 0, 0, connection)
-        self.exchanges.begin(x)
+        self.exchanges.number_exchange(x)
         return x
 
     def complete(self, host, x, index, message, payload):
@@ -70,11 +70,11 @@ class World:
         x.pending[index] = NOBODY_HOME
         request = build(messages.request_type(KEY, VERSION), {"transactions": []})
         body = messages.encode_request(request)
-        return self.questions.ask(x.number << 32 | index, node, KEY, VERSION, body)
+        return self.questions.ask_node(x.number << 32 | index, node, KEY, VERSION, body)
 
     def turn(self):
-        rest_ms = self.questions.turn()
-        self.completions.hear(self.questions.take())
+        rest_ms = self.questions.run_once()
+        self.completions.take_answers(self.questions.take_answers())
         self.completions.tell_lost()
         return rest_ms
 
@@ -124,7 +124,7 @@ def test_who_does_not_wait_any_more_is_told_nothing(world, turns, server):
     world.ask(x, 5)
     world.ask(waits, 6)
     x.pending.clear()
-    world.exchanges.end(x)
+    world.exchanges.forget_exchange(x)
     other = world.other_side(server)
     other.answer(other.take(), ANSWER)
     other.answer(other.take(), ANSWER)

@@ -41,14 +41,14 @@ def least(cls):
 def test_every_answer_that_can_tell_a_pause_tells_it(key, version):
     cls = response_type(key, version)
     answer = encode_response(response(key, version, least(cls)))
-    changed = throttle_field.tell(key, version, answer, 1234)
+    changed = throttle_field.write_pause(key, version, answer, 1234)
     told = decode_response(key, version, changed)
     if not hasattr(told, "throttle_time"):
         assert changed == answer
         return
     assert told.throttle_time.total_seconds() == 1.234
-    assert throttle_field.told(key, version, changed) == 1234
-    assert throttle_field.tell(key, version, changed, 0) == answer
+    assert throttle_field.read_pause(key, version, changed) == 1234
+    assert throttle_field.write_pause(key, version, changed, 0) == answer
 
 
 class Clock:
@@ -62,14 +62,14 @@ def test_time_is_billed_to_whom_it_was_spent_for():
     clock = Clock()
     watch = Stopwatch(clock)
     one, other = SimpleNamespace(spent_ns=0), SimpleNamespace(spent_ns=0)
-    watch.begin(one)
+    watch.begin_account(one)
     clock.now += 5
     assert watch.bill(one) == 5
     clock.now += 3  # after its answer was made: on the bill of the next one
-    watch.begin(other)
+    watch.begin_account(other)
     clock.now += 7
     assert watch.bill(one) == 3
-    watch.end()
+    watch.end_account()
     clock.now += 100  # asleep
-    watch.end()
+    watch.end_account()
     assert (watch.bill(one), watch.bill(other)) == (0, 7)

@@ -28,13 +28,13 @@ class Wire(Transport):
     def agree(self):
         return True
 
-    def go_on(self):
+    def continue_io(self):
         raise AssertionError("it wants nothing")
 
     def receive(self, into):
         raise AssertionError("nothing comes")
 
-    def send(self, pieces, more):
+    def send_pieces(self, pieces, more):
         return self._take(b"".join(pieces), more)
 
     def send_file(self, fd, position, count):
@@ -93,10 +93,10 @@ def test_answers_go_out_in_the_order_of_the_requests(segment, sends_files, takes
     sending, wire = Sending(PageCache(), counts()), Wire(sends_files, takes)
     first = asked(sending)
     asked(sending, [b"head ", b"more ", FileRange(segment, 10, 2005), b" tail"])
-    assert sending.send(wire, 0) == SENT
+    assert sending.send_answers(wire, 0) == SENT
     assert not wire.got, "the first is not answered"
     first.answer = [b"first "]
-    assert sending.send(wire, 0) == SENT
+    assert sending.send_answers(wire, 0) == SENT
     assert wire.got == b"first head more " + TEXT[10:2015] + b" tail"
     assert sending.idle() and not sending.out_bytes
     if takes > 7 and sends_files:
@@ -110,12 +110,12 @@ def test_what_is_not_taken_is_offered_again(segment, sends_files):
     x = asked(sending, [b"head ", FileRange(segment, 0, 2500), b" tail"])
     x.received, x.sent, x.started_ns = 9, 2510, -5000
     for window in (2, 4, 1000, 1, 1400):
-        assert sending.send(wire, 0) == FULL
+        assert sending.send_answers(wire, 0) == FULL
         assert sending.out_bytes
         wire.window = window
-    assert sending.send(wire, 0) == FULL
+    assert sending.send_answers(wire, 0) == FULL
     wire.window = 1 << 20
-    assert sending.send(wire, 0) == SENT
+    assert sending.send_answers(wire, 0) == SENT
     assert wire.got == b"head " + TEXT + b" tail"
     assert counted.traffic(1) == (9, 2510), "once, whatever is taken at a time"
     assert counted.latencies(1)[5] == sum(counted.latencies(1)) == 1
@@ -125,9 +125,9 @@ def test_what_is_not_taken_is_offered_again(segment, sends_files):
 def test_a_large_answer_lets_the_others_have_their_turn(segment, sends_files):
     sending, wire = Sending(PageCache(), counts(), turn_bytes=1000), Wire(sends_files)
     asked(sending, [FileRange(segment, 0, 2500)])
-    assert [sending.send(wire, 0), len(wire.got)] == [SHARE, 1000]
-    assert [sending.send(wire, 0), len(wire.got)] == [SHARE, 2000]
-    assert [sending.send(wire, 0), len(wire.got)] == [SENT, 2500]
+    assert [sending.send_answers(wire, 0), len(wire.got)] == [SHARE, 1000]
+    assert [sending.send_answers(wire, 0), len(wire.got)] == [SHARE, 2000]
+    assert [sending.send_answers(wire, 0), len(wire.got)] == [SENT, 2500]
 
 
 @pytest.mark.parametrize("sends_files", [True, False])
@@ -136,15 +136,15 @@ def test_what_the_page_cache_lacks_is_fetched_and_not_waited_for(segment, sends_
     disk.there = 0
     sending, wire = Sending(disk, counts(), turn_bytes=1000), Wire(sends_files)
     asked(sending, [FileRange(segment, 0, 2500)])
-    assert [sending.send(wire, 5), sending.send(wire, 6)] == [COLD, COLD]
+    assert [sending.send_answers(wire, 5), sending.send_answers(wire, 6)] == [COLD, COLD]
     assert not wire.got and not sending.moved_ns
     ((start, end),) = disk.fetched  # asked for once
     assert start == 0 and end >= 2500
     disk.there = 1500
-    assert [sending.send(wire, 7), sending.send(wire, 8)] == [SHARE, COLD]
+    assert [sending.send_answers(wire, 7), sending.send_answers(wire, 8)] == [SHARE, COLD]
     assert [len(wire.got), sending.moved_ns] == [1000, 7]
     disk.there = 2500
-    assert [sending.send(wire, 9), sending.send(wire, 9)] == [SHARE, SENT]
+    assert [sending.send_answers(wire, 9), sending.send_answers(wire, 9)] == [SHARE, SENT]
     assert wire.got == TEXT
 
 
@@ -153,9 +153,9 @@ def test_patience_ends(segment):
     disk.there = 0
     sending, wire = Sending(disk, counts()), Wire(sends_files=True)
     asked(sending, [FileRange(segment, 0, 2500)])
-    assert sending.send(wire, 5) == COLD
-    assert sending.send(wire, 4 + PATIENCE_NS) == COLD
-    assert sending.send(wire, 5 + PATIENCE_NS) == SENT
+    assert sending.send_answers(wire, 5) == COLD
+    assert sending.send_answers(wire, 4 + PATIENCE_NS) == COLD
+    assert sending.send_answers(wire, 5 + PATIENCE_NS) == SENT
     assert len(wire.got) == 2500
 
 
@@ -166,4 +166,4 @@ def test_a_file_that_is_shorter_than_promised_ends_the_connection(segment, sends
     wire = Wire(sends_files)
     wire._take = lambda data, more: len(data)
     with pytest.raises(OSError, match="ends 10 bytes before"):
-        sending.send(wire, 0)
+        sending.send_answers(wire, 0)

@@ -25,8 +25,8 @@ def test_every_state_can_be_reached_and_left_and_the_last_is_for_ever():
 
 def test_what_is_not_in_the_table_cannot_happen():
     with pytest.raises(AssertionError, match="mute cannot happen to a connection that is closed"):
-        states.move(CLOSED, MUTE)
-    assert states.move(OPEN, CLOSE) == CLOSED
+        states.next_state(CLOSED, MUTE)
+    assert states.next_state(OPEN, CLOSE) == CLOSED
 
 
 @pytest.mark.interpreted("an installation has no README files")

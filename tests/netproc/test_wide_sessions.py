@@ -181,7 +181,7 @@ def test_nothing_is_missed_whoever_is_faster(world, seed, isolation, monkeypatch
     a fetch has looked: each is told without another one, and without the time that the fetch would
     wait."""
     chance = random.Random(f"{seed} {isolation}")
-    begin = world.server.host.watch
+    begin = world.server.host.watch_rows
 
     def watch(*given):
         if chance.random() < 0.5:

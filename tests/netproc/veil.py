@@ -115,7 +115,7 @@ class Veiled(Transport):
         self.buffered = bool(self.plain or self.records.raw)
         return count
 
-    def send(self, pieces, more):
+    def send_pieces(self, pieces, more):
         if self._settle():
             return BLOCKED
         data = b"".join(pieces)[: min(MOST, self.at_once)]
@@ -132,7 +132,7 @@ class Veiled(Transport):
     def send_file(self, fd, position, count):
         raise AssertionError("it cannot")
 
-    def go_on(self):
+    def continue_io(self):
         if self.records.unsent:
             self.records.push()
         while self.rekeying and not self.records.unsent:

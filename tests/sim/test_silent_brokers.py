@@ -162,7 +162,7 @@ class Story:
     def turn(self):
         if self.now < self.back_ms:
             return
-        wait_ms = self.watching.turn(self.mine, self.heard.__getitem__)
+        wait_ms = self.watching.check_brokers(self.mine, self.heard.__getitem__)
         if wait_ms < NEVER // 2:
             self.due = self.mine + wait_ms
             self.world.after(max(wait_ms, 1) / self.clock.rate, self.again, self.due)
@@ -203,9 +203,9 @@ def test_silent_is_who_is_cut_off(some):
 class NeverAway(Watching):
     """Time in which it did not run counts."""
 
-    def turn(self, now_ms, heard_at):
+    def check_brokers(self, now_ms, heard_at):
         self._due_ms = NEVER
-        return super().turn(now_ms, heard_at)
+        return super().check_brokers(now_ms, heard_at)
 
 
 class BeatsAlone(Watching):
@@ -219,8 +219,8 @@ class BeatsAlone(Watching):
 class AnswersAlone(Watching):
     """A heartbeat is no sign of life."""
 
-    def turn(self, now_ms, heard_at):
-        return super().turn(now_ms, lambda _: 0)
+    def check_brokers(self, now_ms, heard_at):
+        return super().check_brokers(now_ms, lambda _: 0)
 
 
 class WaitsForASession(Watching):

@@ -34,8 +34,8 @@ def test_transactions_are_whole_whatever_ends_a_life(some):
 class SkipsAMarker(Endings):
     """One partition of an ending is taken as done."""
 
-    def begin(self, ending, owner, tell):
-        super().begin(ending, owner, tell)
+    def begin_ending(self, ending, owner, tell):
+        super().begin_ending(ending, owner, tell)
         for queued in self._queued.values():
             if len(ending.partitions) > 1 and queued and queued[-1].carried.ending is ending:
                 self._written(queued.pop())
@@ -110,9 +110,9 @@ class MarkersLost(Front):
 class TrustsAll(SimHost):
     """Nothing is verified."""
 
-    def ask(self, x, index, route, op, flags, a, b, e, f):
+    def ask_home(self, x, index, route, op, flags, a, b, e, f):
         flags |= TRUSTED if op == APPEND else 0
-        super().ask(x, index, route, op, flags, a, b, e, f)
+        super().ask_home(x, index, route, op, flags, a, b, e, f)
 
 
 class Trusting(Front):

@@ -73,7 +73,7 @@ def rest_ms(**parts):
              "replicas", "whereabouts", "probing", "isolating")  # fmt: skip
     idle = Idle(trims=Idle())
     of = Chores(**{name: parts.get(name, idle) for name in names})
-    assert of.go_on(5_000 * MS, 5_000, draining=False)
+    assert of.run_slice(5_000 * MS, 5_000, draining=False)
     return of.due_ns // MS - 5_000
 
 

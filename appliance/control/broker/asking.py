@@ -82,7 +82,7 @@ class BrokerAsker:
         self._heard = heard
         self._rounds: list[_Round] = []
 
-    def ask(
+    def ask_brokers(
         self, netproc: int, token: int, what: Asking, brokers: Iterable[BrokerImage], now_ms: int
     ) -> None:
         """Ask these brokers; `heard` follows in a later turn."""
@@ -94,13 +94,13 @@ class BrokerAsker:
                 self._say(begun, broker.broker_id, now_ms)
         self._rounds.append(begun)
 
-    def forget(self, netproc: int) -> None:
+    def forget_netproc(self, netproc: int) -> None:
         """It is dead: nobody hears what it asked for."""
         for one in [one for one in self._rounds if one.netproc == netproc]:
             self._rounds.remove(one)
             _hang_up(one)
 
-    def turn(self, now_ms: int) -> int:
+    def run_once(self, now_ms: int) -> int:
         """Send and receive; in how many ms to come again at the latest."""
         soonest = NEVER
         for one in list(self._rounds):

@@ -79,7 +79,7 @@ class Channel:
         if controller not in (NOBODY, self._node_id):
             self._link = self._connect(controller)
 
-    def ask(self, api_key: int, values: Values, done: Done, timeout_ms: int) -> None:
+    def ask_controller(self, api_key: int, values: Values, done: Done, timeout_ms: int) -> None:
         """`done` is called in a later turn, or at once when there is nobody to ask. When it raises
         an exception on an answer it is called again with an error, so that nothing waits for
         ever."""
@@ -102,6 +102,6 @@ class Channel:
             self._bugs.report(f"answer to API key {api_key}", bug)
             done(PeerError(UNKNOWN_SERVER_ERROR, "the answer raised an exception"))
 
-    def turn(self) -> int:
+    def run_once(self) -> int:
         """Send and receive; in how many ms to come again at the latest."""
         return NEVER if self._link is None else self._link.run_once()

@@ -72,7 +72,7 @@ class Crew:
         self._away = [False] * ioprocs
         self.due_ms = NEVER
 
-    def look(self, now_ms: int, teller: Teller, image: MetadataImage) -> bool:
+    def check_ioprocs(self, now_ms: int, teller: Teller, image: MetadataImage) -> bool:
         """Tell what is to be told; whether every I/O process serves, and knows that this node is
         registered."""
         ready, self.due_ms = True, NEVER

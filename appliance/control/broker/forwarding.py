@@ -59,7 +59,7 @@ class ControllerChannel(Protocol):
     @property
     def known(self) -> bool: ...
 
-    def ask(self, api_key: int, values: Values, done: Done, timeout_ms: int) -> None: ...
+    def ask_controller(self, api_key: int, values: Values, done: Done, timeout_ms: int) -> None: ...
 
 
 class ControllerRequest(NamedTuple):
@@ -103,13 +103,13 @@ class Forwarding:
         self._reading: list[_Forwarded] = []
         self._done: deque[tuple[_Forwarded, Answer]] = deque()
 
-    def put(
+    def forward_request(
         self, netproc: int, token: int, question: ControllerRequest, refuse: Refuse, until_ms: int
     ) -> None:
         """A netproc asks; it is answered by `release`."""
         self._waiting.append(_Forwarded(netproc, token, question, refuse, until_ms))
 
-    def forget(self, netproc: int) -> None:
+    def forget_netproc(self, netproc: int) -> None:
         """This process is dead: nobody hears what it asked for, which is done all the same."""
         self._waiting = deque(one for one in self._waiting if one.netproc != netproc)
         self._sent = [one for one in self._sent if one.netproc != netproc]
@@ -120,7 +120,7 @@ class Forwarding:
         """There is another controller, or one again."""
         self._again_ms = 0
 
-    def turn(self, now_ms: int) -> int:
+    def run_once(self, now_ms: int) -> int:
         """Ask for those that wait, give up those whose time is up. When to come again."""
         self._now_ms = now_ms
         while self._waiting and self._asks.known and now_ms >= self._again_ms:
@@ -128,7 +128,9 @@ class Forwarding:
             self._sent.append(one)
             left = max(1, one.until_ms - now_ms)
             question = one.question
-            self._asks.ask(question.api_key, question.values, partial(self._heard, one), left)
+            self._asks.ask_controller(
+                question.api_key, question.values, partial(self._heard, one), left
+            )
         for waits in (self._waiting, self._sent):
             for one in [one for one in waits if one.until_ms <= now_ms]:
                 waits.remove(one)
@@ -176,7 +178,7 @@ class Forwarding:
         else:
             one.until_ms = min(one.until_ms, self._now_ms + _READ_MS)
             self._reading.append(one)
-            self._asks.ask(DESCRIBE_QUORUM, _FAR, partial(self._far, one), _READ_MS)
+            self._asks.ask_controller(DESCRIBE_QUORUM, _FAR, partial(self._far, one), _READ_MS)
 
     def _far(self, one: _Forwarded, answer: Any) -> None:
         """How far the controller is, or that it cannot be asked any more."""

@@ -92,7 +92,7 @@ class Lifecycle:
             return NEVER
         return self._leave_ms if self._asking else min(self._due_ms, self._leave_ms)
 
-    def ask(self, now_ms: int, offset: int, ready: bool) -> Register | Beat | None:
+    def next_request(self, now_ms: int, offset: int, ready: bool) -> Register | Beat | None:
         """The next request to the active controller, or None. offset: of the last metadata record
         that this node knows to be committed. ready: every I/O process serves, and has replayed as
         much.

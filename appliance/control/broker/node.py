@@ -178,32 +178,32 @@ class Node:
                 if broker is not None and broker.in_controlled_shutdown:
                     self.lifecycle.hurry(self._now_ms)
 
-    def turn(self, now_ms: int, committed: int, image: MetadataImage, ready: bool) -> int:
+    def run_once(self, now_ms: int, committed: int, image: MetadataImage, ready: bool) -> int:
         """Say what is due, send, receive; when (ms) to come again at the latest. committed:
         exclusive end of the metadata that is, and `image` shows. ready: every I/O process serves,
         and has read as much."""
         self._now_ms, self._finalized = now_ms, image.features
-        due_ms = self.forwarding.turn(now_ms)
+        due_ms = self.forwarding.run_once(now_ms)
         if self._is_controller and not self.alone:
             self._register_controller(now_ms, image)
         if self._is_broker and not self.alone:
             self._live(now_ms, committed - 1, ready)
-            self._isrs.turn(self.lifecycle.epoch)
-            self._folders.turn(self.lifecycle.epoch)
+            self._isrs.send_report(self.lifecycle.epoch)
+            self._folders.send_report(self.lifecycle.epoch)
             soonest_ms = 0 if self._life.known else now_ms + _UNKNOWN_MS
             due_ms = min(due_ms, max(self.lifecycle.due_ms(), soonest_ms))
-        waits = min(channel.turn() for channel in (self._life, self._work))
+        waits = min(channel.run_once() for channel in (self._life, self._work))
         return min(due_ms, NEVER if waits == NEVER else now_ms + waits)
 
     # What I/O processes want ----------------------------------------------------------------------
 
     def propose(self, proposal: Proposal) -> None:
         """A leader here wants another ISR."""
-        self._isrs.put((proposal.change.topic_id, proposal.change.partition), proposal)
+        self._isrs.add_report((proposal.change.topic_id, proposal.change.partition), proposal)
 
     def assign(self, topic_id: bytes, partition: int, folder: bytes) -> None:
         """The partition lies in this folder now."""
-        self._folders.put((topic_id, partition), folder)
+        self._folders.add_report((topic_id, partition), folder)
 
     def cordon(self, folders: Sequence[bytes]) -> None:
         """These folders take nothing new now (KIP-1066)."""
@@ -227,13 +227,13 @@ class Node:
             return
         values = {"broker_id": self._node_id, "broker_epoch": epoch}
 
-        def heard(answer: Any) -> None:
+        def on_response(answer: Any) -> None:
             given = not isinstance(answer, PeerError) and not answer.error_code
             first, count = (answer.producer_id_start, answer.producer_id_len) if given else (0, 0)
             sound = 0 <= first <= _LAST_ID - count and count > 0
             self._ears.ids(ioproc, *((first, count) if sound else (0, 0)))
 
-        self._work.ask(ALLOCATE_IDS, values, heard, _TIMEOUT_MS)
+        self._work.ask_controller(ALLOCATE_IDS, values, on_response, _TIMEOUT_MS)
 
     def stock_ids(self, left: int) -> None:
         """Before the ids run out that control gives to producers, ask for more. left: how many
@@ -255,11 +255,13 @@ class Node:
             return
         if self._said != (self._offline, self._cordoned):
             lifecycle.hurry(now_ms)
-        ask = lifecycle.ask(now_ms, offset, ready)
+        ask = lifecycle.next_request(now_ms, offset, ready)
         if ask is None:
             return
         if isinstance(ask, Register):
-            self._life.ask(REGISTER_BROKER, self._registration(), self._registered, _TIMEOUT_MS)
+            self._life.ask_controller(
+                REGISTER_BROKER, self._registration(), self._registered, _TIMEOUT_MS
+            )
             return
         self._said = self._offline, self._cordoned
         self._beat_ms = now_ms
@@ -272,7 +274,7 @@ class Node:
             "want_fence": ask.want_fence,
             "want_shut_down": ask.want_shut_down,
         }
-        self._life.ask(HEARTBEAT, values, self._beaten, _TIMEOUT_MS)
+        self._life.ask_controller(HEARTBEAT, values, self._beaten, _TIMEOUT_MS)
 
     def _registration(self) -> Values:
         birth = self._birth
@@ -349,7 +351,9 @@ class Node:
             "listeners": _listeners(self._birth.controllers),
             "features": _FEATURES,
         }
-        self._work.ask(REGISTER_CONTROLLER, values, self._controller_registered, _TIMEOUT_MS)
+        self._work.ask_controller(
+            REGISTER_CONTROLLER, values, self._controller_registered, _TIMEOUT_MS
+        )
 
     def _controller_registered(self, answer: Any) -> None:
         self._registering = False

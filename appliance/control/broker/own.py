@@ -30,7 +30,7 @@ class OwnAnswers:
         self._waiting[number] = api_key, version, done
         return number
 
-    def put(self, token: int, code: int, body: bytes) -> None:
+    def put_answer(self, token: int, code: int, body: bytes) -> None:
         """The answer to what was asked with this token."""
         api_key, version, done = self._waiting.pop(token)
         if code != NONE:

@@ -60,11 +60,11 @@ class Report(Generic[What]):
         self._waiting: dict[Key, What] = {}
         self._under_way = False
 
-    def put(self, key: Key, what: What) -> None:
+    def add_report(self, key: Key, what: What) -> None:
         """This is so of the partition, whatever was said before."""
         self._waiting[key] = what
 
-    def turn(self, epoch: int) -> None:
+    def send_report(self, epoch: int) -> None:
         """Ask, if there is something to ask for and somebody who may. epoch: the broker's."""
         if not self._waiting or self._under_way or epoch == UNKNOWN or not self._asks.known:
             return
@@ -74,7 +74,7 @@ class Report(Generic[What]):
         self._under_way = True
         who = {"broker_id": self._broker_id, "broker_epoch": epoch}
         values = {**who, **self._values(some)}
-        self._asks.ask(self._api_key, values, partial(self._answered, some), _TIMEOUT_MS)
+        self._asks.ask_controller(self._api_key, values, partial(self._answered, some), _TIMEOUT_MS)
 
     def _answered(self, some: Mapping[Key, What], answer: Any) -> None:
         self._under_way = False

@@ -78,7 +78,7 @@ class _Watch:
     doubted: bool = False
     silent: bool = False
 
-    def hear(self, heard_ms: int, now_ms: int) -> None:
+    def record_heartbeat(self, heard_ms: int, now_ms: int) -> None:
         """heard_ms: of the last heartbeat."""
         if self.answered:
             self.answered, self.heard_ms = False, now_ms
@@ -147,7 +147,7 @@ class Watching:
                     self._watches[broker_id] = _Watch(link, broker.epoch, served, told=told)
         self._watching = True
 
-    def turn(self, now_ms: int, heard_at: Callable[[int], int]) -> int:
+    def check_brokers(self, now_ms: int, heard_at: Callable[[int], int]) -> int:
         """Look at each; in how many ms to come again at the latest. heard_at: when a broker was
         heard of last."""
         late_ms = now_ms - self._due_ms
@@ -156,7 +156,7 @@ class Watching:
             if late_ms > _ABSENT_MS:
                 watch.absent_ms += late_ms
                 watch.until_ms = now_ms + _ANSWER_MS
-            watch.hear(heard_at(broker_id), now_ms)
+            watch.record_heartbeat(heard_at(broker_id), now_ms)
             wait_ms = self._look(broker_id, watch, now_ms)
             soonest = min(soonest, wait_ms, watch.link.run_once())
             if not (watch.asking or watch.there or watch.told):

@@ -90,7 +90,7 @@ class ClassicGroup(ClassicState):
             raise PeerError(errors.NON_EMPTY_GROUP, f"{self.group_id} has members")
 
     def write_tombstones(self, turn: Turn) -> None:
-        turn.write(GroupMetadataKey(group=self.group_id), None)
+        turn.write_record(GroupMetadataKey(group=self.group_id), None)
 
     def next_deadline_ms(self) -> int:
         return min(

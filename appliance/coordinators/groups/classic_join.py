@@ -113,7 +113,7 @@ def _new_group(turn: Turn, request: Any, protocols: Protocols) -> Any:
         current_state_timestamp=turn.wall_ms,
         members=(),
     )
-    turn.write(GroupMetadataKey(group=request.group_id), value, RECORD_VERSION)
+    turn.write_record(GroupMetadataKey(group=request.group_id), value, RECORD_VERSION)
     return turn.state.groups[request.group_id]
 
 
@@ -139,7 +139,7 @@ def _join_new(
     if instance_id is None and call.version >= KNOWN_ID_SINCE:
         until = turn.now_ms + request.session_timeout // _MS
         group.pending_joins[member_id] = until
-        turn.wake(group, until)
+        turn.wake_at(group, until)
         turn.answer(call, join_refused(call, member_id, errors.MEMBER_ID_REQUIRED))
     elif instance_id in group.static_members:
         _replace_static(turn, call, request, group, protocols, instance_id, member_id)
@@ -170,7 +170,7 @@ def _add(
         group.grew = True
     group.add(member, request.protocol_type)
     group.awaiting_join[member_id] = call
-    turn.wake(group, member.deadline_ms)
+    turn.wake_at(group, member.deadline_ms)
     rebalance(turn, group)
 
 
@@ -271,7 +271,7 @@ def _resume(
 ) -> None:
     """Same group, same protocol: it goes on with the assignment it had, nobody else notices."""
     del group.awaiting_join[member.member_id]
-    group.write(turn, {one.member_id: one.assignment for one in group.members.values()})
+    group.write_record(turn, {one.member_id: one.assignment for one in group.members.values()})
     if call.version < SKIP_ASSIGNMENT_SINCE:
         # It must not think itself the leader: it would assign, and nobody asked for that.
         turn.answer(call, joined(group, member.member_id, leader=old_leader))

@@ -80,7 +80,7 @@ def _await_joins(turn: Turn, group: ClassicState) -> None:
 
 def _end_joins_at(turn: Turn, group: ClassicState, deadline_ms: int) -> None:
     group.join_deadline_ms = deadline_ms
-    turn.wake(group, deadline_ms)
+    turn.wake_at(group, deadline_ms)
 
 
 def complete_if_all_joined(turn: Turn, group: ClassicState) -> None:
@@ -110,7 +110,7 @@ def _become_empty(turn: Turn, group: ClassicState) -> None:
     group.generation += 1
     group.protocol = None
     group.leader = None
-    group.write(turn, {})
+    group.write_record(turn, {})
     note_rebalanced(turn, group)
     assert group.state == EMPTY
 
@@ -130,14 +130,14 @@ def _begin_generation(turn: Turn, group: ClassicState) -> None:
         group.keep_alive(turn, member)
     group.pending_syncs = dict.fromkeys(group.members)
     group.sync_deadline_ms = turn.now_ms + group.rebalance_timeout_ms()
-    turn.wake(group, group.sync_deadline_ms)
+    turn.wake_at(group, group.sync_deadline_ms)
 
 
 def note_rebalanced(turn: Turn, group: ClassicState) -> None:
     """A generation has its members, or there is nobody left."""
     topics = ",".join(islice(group.subscribed or (), _NAMED))
     told = {"generation": group.generation, "members": len(group.members), "topics": topics}
-    turn.note("group-rebalanced", group.group_id, told, is_loss=False)
+    turn.add_note("group-rebalanced", group.group_id, told, is_loss=False)
 
 
 # Losing members -----------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ def note_rebalanced(turn: Turn, group: ClassicState) -> None:
 def _note_loss(turn: Turn, group: ClassicState, member: Member, cause: str) -> None:
     who = {"client": member.client_id, "peer": member.client_host.lstrip("/")}
     told = {"member": member.member_id, **who, "cause": cause}
-    turn.note("member-lost", group.group_id, told, is_loss=True)
+    turn.add_note("member-lost", group.group_id, told, is_loss=True)
 
 
 def drop_member(turn: Turn, group: ClassicState, member: Member) -> None:

@@ -95,7 +95,7 @@ def _check_bytes(turn: Turn, group: ClassicGroup, request: Any) -> None:
 
 def _share_out(turn: Turn, group: ClassicGroup, assignments: dict[str, bytes]) -> None:
     """The leader's word is recorded; with that the group is Stable."""
-    group.write(turn, assignments)
+    group.write_record(turn, assignments)
     note_rebalanced(turn, group)
     waiting, group.awaiting_sync = group.awaiting_sync, {}
     for member_id, call in waiting.items():

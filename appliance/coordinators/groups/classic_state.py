@@ -203,11 +203,11 @@ class ClassicState(Group):
     def keep_alive(self, turn: Turn, member: Member) -> None:
         """The member was heard of: its session begins anew."""
         member.deadline_ms = turn.now_ms + member.session_timeout_ms
-        turn.wake(self, member.deadline_ms)
+        turn.wake_at(self, member.deadline_ms)
 
     # What is durable ------------------------------------------------------------------------------
 
-    def write(self, turn: Turn, assignments: dict[str, bytes]) -> None:
+    def write_record(self, turn: Turn, assignments: dict[str, bytes]) -> None:
         """Write the group's record with these assignments by member id."""
         members = tuple(
             recorded(member, self.protocol, assignments.get(member.member_id, b""))
@@ -221,9 +221,9 @@ class ClassicState(Group):
             current_state_timestamp=turn.wall_ms,
             members=members,
         )
-        turn.write(GroupMetadataKey(group=self.group_id), value, RECORD_VERSION)
+        turn.write_record(GroupMetadataKey(group=self.group_id), value, RECORD_VERSION)
 
-    def settle(self, value: GroupMetadataValue) -> None:
+    def apply_record(self, value: GroupMetadataValue) -> None:
         """Be what the record says. Called by replay alone."""
         self.release()
         self.hold_bytes(len(self.group_id))

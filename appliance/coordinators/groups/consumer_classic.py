@@ -169,14 +169,14 @@ def _enter(
         known is None or member.topic_names != known.topic_names or known.topic_regex is not None
     )
     if member != known:
-        turn.write(MemberMetadataKey(group=group.group_id, member=member_id), member)
+        turn.write_record(MemberMetadataKey(group=group.group_id, member=member_id), member)
     group.rights = call.rights
     if resubscribed or group.image_offset != turn.state.image.applied_offset:
         refresh(turn, group, bump=resubscribed)
     after = advance(turn, group, member_id, owned, resubscribed=resubscribed)
     due = group.due(member_id)
     due.join, due.sync = NEVER, turn.now_ms + member.rebalance_timeout
-    turn.wake(group, due.sync)
+    turn.wake_at(group, due.sync)
     group.keep_alive(turn, member_id)
     answer = {
         **join_refused(call, member_id, errors.NONE),
@@ -263,7 +263,7 @@ def _await_join(turn: Turn, group: ConsumerState, member_id: str) -> None:
     due = group.due(member_id)
     if due.join == NEVER:
         due.join = turn.now_ms + group.members[member_id].rebalance_timeout
-        turn.wake(group, due.join)
+        turn.wake_at(group, due.join)
 
 
 def leave(turn: Turn, call: Call, request: Any, group: ConsumerState) -> None:

@@ -180,7 +180,7 @@ def _beat(turn: Turn, call: Call, request: Any) -> dict[str, Any]:
     subscription = ((), None) if known is None else (known.topic_names, known.topic_regex)
     resubscribed = subscription != (told.topic_names, told.topic_regex)
     if told != known:
-        turn.write(MemberMetadataKey(group=request.group_id, member=member_id), told)
+        turn.write_record(MemberMetadataKey(group=request.group_id, member=member_id), told)
     joined = turn.state.groups[request.group_id]
     assert isinstance(joined, ConsumerState), "the member's record made the group"
     joined.rights = call.rights
@@ -273,9 +273,9 @@ def replace_static(
     member, target = group.members[old_id], group.targets.get(old_id, {})
     current = replace(group.current(old_id), epoch=0, previous_epoch=0)
     write_member_tombstones(turn, group, old_id)
-    turn.write(MemberMetadataKey(group=group.group_id, member=member_id), member)
-    turn.write(TargetKey(group=group.group_id, member=member_id), target_value(target))
-    turn.write(CurrentKey(group=group.group_id, member=member_id), current_value(current))
+    turn.write_record(MemberMetadataKey(group=group.group_id, member=member_id), member)
+    turn.write_record(TargetKey(group=group.group_id, member=member_id), target_value(target))
+    turn.write_record(CurrentKey(group=group.group_id, member=member_id), current_value(current))
     return member
 
 
@@ -358,7 +358,7 @@ def _leave(turn: Turn, request: Any) -> dict[str, Any]:
         current = group.current(request.member_id)
         away = Current(STATIC_LEFT, current.previous_epoch, STABLE, current.assigned, {})
         key = CurrentKey(group=group.group_id, member=request.member_id)
-        turn.write(key, current_value(away))
+        turn.write_record(key, current_value(away))
         watch_revocation(turn, group, request.member_id)
     else:
         fence(turn, group, [request.member_id])

@@ -34,6 +34,6 @@ def expire(turn: Turn, group: ConsumerState) -> None:
         )
         who = {"client": member.client_id, "peer": member.client_host.lstrip("/")}
         told = {"member": one, **who, "cause": cause}
-        turn.note("member-lost", group.group_id, told, is_loss=True)
+        turn.add_note("member-lost", group.group_id, told, is_loss=True)
     if late:
         fence(turn, group, late)

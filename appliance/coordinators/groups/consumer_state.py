@@ -211,7 +211,7 @@ class ConsumerState(Group):
         classic = self.members[member_id].classic
         timeout = self.session_timeout_ms(turn) if classic is None else classic.session_timeout
         deadline = self.due(member_id).session = turn.now_ms + timeout
-        turn.wake(self, deadline)
+        turn.wake_at(self, deadline)
 
     def session_timeout_ms(self, turn: Turn) -> int:
         """The session timeout of members that speak the consumer protocol."""

@@ -51,9 +51,9 @@ def refresh(turn: Turn, group: ConsumerState, *, bump: bool) -> None:
     found = metadata_hash(group, image)
     if bump or found != group.metadata_hash:
         value = ConsumerGroupMetadataValue(epoch=group.epoch + 1, metadata_hash=found)
-        turn.write(ConsumerGroupMetadataKey(group=group.group_id), value)
+        turn.write_record(ConsumerGroupMetadataKey(group=group.group_id), value)
         if group.has_old_metadata:
-            turn.write(PartitionMetadataKey(group=group.group_id), None)
+            turn.write_record(PartitionMetadataKey(group=group.group_id), None)
     if group.rights is not None:
         group.image_offset = image.applied_offset
 
@@ -92,9 +92,9 @@ def _resolve(turn: Turn, group: ConsumerState) -> None:
             topics = tuple(one for one in topics if rights.may(DESCRIBE_TOPIC, one))
         if before is None or before.topics != topics:
             value = RegexValue(topics=topics, version=image.applied_offset, timestamp=turn.wall_ms)
-            turn.write(RegexKey(group=group.group_id, regex=expression), value)
+            turn.write_record(RegexKey(group=group.group_id, regex=expression), value)
     for expression in [one for one in group.regexes if one not in used]:
-        turn.write(RegexKey(group=group.group_id, regex=expression), None)
+        turn.write_record(RegexKey(group=group.group_id, regex=expression), None)
 
 
 def assign(turn: Turn, group: ConsumerState) -> None:
@@ -116,12 +116,12 @@ def assign(turn: Turn, group: ConsumerState) -> None:
     for member_id in sorted(targets):
         if group.targets.get(member_id) != targets[member_id]:
             key = TargetKey(group=group.group_id, member=member_id)
-            turn.write(key, target_value(targets[member_id]))
+            turn.write_record(key, target_value(targets[member_id]))
     value = TargetMetadataValue(assignment_epoch=group.epoch, assignment_timestamp=turn.wall_ms)
-    turn.write(TargetMetadataKey(group=group.group_id), value)
+    turn.write_record(TargetMetadataKey(group=group.group_id), value)
     topics = ",".join(islice(group.topics(), _NAMED))
     told = {"generation": group.epoch, "members": len(group.members), "topics": topics}
-    turn.note("group-rebalanced", group.group_id, told, is_loss=False)
+    turn.add_note("group-rebalanced", group.group_id, told, is_loss=False)
 
 
 def preferred_assignor(group: ConsumerState, assignors: tuple[str, ...]) -> str:
@@ -150,7 +150,7 @@ def advance(
     )
     after = reconcile(before, goal, owned, resubscribed=resubscribed)
     if after != before:
-        turn.write(CurrentKey(group=group.group_id, member=member_id), current_value(after))
+        turn.write_record(CurrentKey(group=group.group_id, member=member_id), current_value(after))
         watch_revocation(turn, group, member_id)
     return after
 
@@ -162,23 +162,23 @@ def watch_revocation(turn: Turn, group: ConsumerState, member_id: str) -> None:
     due.rebalance = NEVER
     if group.current(member_id).state == UNREVOKED and member.classic is None:
         due.rebalance = turn.now_ms + member.rebalance_timeout
-        turn.wake(group, due.rebalance)
+        turn.wake_at(group, due.rebalance)
 
 
 def write_member_tombstones(turn: Turn, group: ConsumerState, member_id: str) -> None:
     """Remove a member. What it holds goes first, what it is goes last."""
-    turn.write(CurrentKey(group=group.group_id, member=member_id), None)
-    turn.write(TargetKey(group=group.group_id, member=member_id), None)
-    turn.write(MemberMetadataKey(group=group.group_id, member=member_id), None)
+    turn.write_record(CurrentKey(group=group.group_id, member=member_id), None)
+    turn.write_record(TargetKey(group=group.group_id, member=member_id), None)
+    turn.write_record(MemberMetadataKey(group=group.group_id, member=member_id), None)
 
 
 def write_group_tombstones(turn: Turn, group: ConsumerState) -> None:
     """Remove all records of the group."""
     for member_id in sorted(group.members):
         write_member_tombstones(turn, group, member_id)
-    turn.write(TargetMetadataKey(group=group.group_id), None)
+    turn.write_record(TargetMetadataKey(group=group.group_id), None)
     for expression in list(group.regexes):
-        turn.write(RegexKey(group=group.group_id, regex=expression), None)
+        turn.write_record(RegexKey(group=group.group_id, regex=expression), None)
     if group.has_old_metadata:
-        turn.write(PartitionMetadataKey(group=group.group_id), None)
-    turn.write(ConsumerGroupMetadataKey(group=group.group_id), None)
+        turn.write_record(PartitionMetadataKey(group=group.group_id), None)
+    turn.write_record(ConsumerGroupMetadataKey(group=group.group_id), None)

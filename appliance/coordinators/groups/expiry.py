@@ -18,13 +18,13 @@ from appliance.coordinators.runtime.turn import Timed
 class Rounds(Timed):
     """A look at all groups every offsets.retention.check.interval.ms."""
 
-    def begin(self, turn: Turn) -> None:
+    def begin_rounds(self, turn: Turn) -> None:
         """The first one is due after one interval."""
         interval = turn.state.settings.offsets_retention_check_interval_ms
-        turn.wake(self, turn.now_ms + interval)
+        turn.wake_at(self, turn.now_ms + interval)
 
     def wake_up(self, turn: Turn) -> None:
-        self.begin(turn)
+        self.begin_rounds(turn)
         expire_offsets(turn)
 
 

@@ -100,19 +100,21 @@ def _upgrade(turn: Turn, group: ClassicGroup) -> ConsumerState:
     generation, group_id = group.generation, group.group_id
     group.write_tombstones(turn)
     for one in converts:
-        turn.write(MemberMetadataKey(group=group_id, member=one.member_id), one.metadata)
-    turn.write(
+        turn.write_record(MemberMetadataKey(group=group_id, member=one.member_id), one.metadata)
+    turn.write_record(
         ConsumerGroupMetadataKey(group=group_id), ConsumerGroupMetadataValue(epoch=generation)
     )
     for one in converts:
         target = target_value(without_epochs(one.held))
-        turn.write(TargetKey(group=group_id, member=one.member_id), target)
-    turn.write(TargetMetadataKey(group=group_id), TargetMetadataValue(assignment_epoch=generation))
+        turn.write_record(TargetKey(group=group_id, member=one.member_id), target)
+    turn.write_record(
+        TargetMetadataKey(group=group_id), TargetMetadataValue(assignment_epoch=generation)
+    )
     made = turn.state.groups[group_id]
     assert isinstance(made, ConsumerState)
     for one in converts:
         place = Current(generation, generation, assigned=one.held)
-        turn.write(CurrentKey(group=group_id, member=one.member_id), current_value(place))
+        turn.write_record(CurrentKey(group=group_id, member=one.member_id), current_value(place))
         made.keep_alive(turn, one.member_id)
     return made
 
@@ -214,7 +216,7 @@ def downgrade(turn: Turn, group: ConsumerState, leaving: Sequence[str]) -> None:
         ),
     )
     write_group_tombstones(turn, group)
-    turn.write(GroupMetadataKey(group=group.group_id), value, RECORD_VERSION)
+    turn.write_record(GroupMetadataKey(group=group.group_id), value, RECORD_VERSION)
     made = turn.state.groups[group.group_id]
     assert isinstance(made, ClassicGroup)
     for classic in made.members.values():

@@ -16,7 +16,7 @@ class OffsetStore:
     def __init__(self) -> None:
         self.by_group: dict[str, Topics] = {}
 
-    def put(self, group: str, topic: str, partition: int, value: OffsetCommitValue) -> None:
+    def put_offset(self, group: str, topic: str, partition: int, value: OffsetCommitValue) -> None:
         """The newest commit of a partition."""
         self.by_group.setdefault(group, {}).setdefault(topic, {})[partition] = value
 
@@ -35,7 +35,7 @@ class OffsetStore:
         """Forget all."""
         self.by_group.clear()
 
-    def get(self, group: str, topic: str, partition: int) -> OffsetCommitValue | None:
+    def find_offset(self, group: str, topic: str, partition: int) -> OffsetCommitValue | None:
         """The newest commit of a partition."""
         return self.by_group.get(group, {}).get(topic, {}).get(partition)
 

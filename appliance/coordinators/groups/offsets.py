@@ -92,7 +92,7 @@ def _commit_one(
         turn.write_encoded(key, value, key_bytes(key), value_bytes(value))
     else:
         ending = _ending(asked, metadata, turn.wall_ms, expires_ms)
-        turn.write(key, ending, WITH_EXPIRY_VERSION)
+        turn.write_record(key, ending, WITH_EXPIRY_VERSION)
     return errors.NONE
 
 
@@ -151,7 +151,7 @@ def _delete_one(turn: Turn, group_id: str, name: str, partition: int) -> int:
     if turn.state.image.partition(name, partition) is None:
         return errors.UNKNOWN_TOPIC_OR_PARTITION
     state = turn.state
-    committed = state.offsets.get(group_id, name, partition) is not None
+    committed = state.offsets.find_offset(group_id, name, partition) is not None
     if committed or state.pending.holds(group_id, name, partition):
         write_tombstone(turn, group_id, name, partition)
     return errors.NONE
@@ -159,7 +159,7 @@ def _delete_one(turn: Turn, group_id: str, name: str, partition: int) -> int:
 
 def write_tombstone(turn: Turn, group_id: str, topic: str, partition: int) -> None:
     """Forget one offset."""
-    turn.write(OffsetCommitKey(group=group_id, topic=topic, partition=partition), None)
+    turn.write_record(OffsetCommitKey(group=group_id, topic=topic, partition=partition), None)
 
 
 def delete_all(turn: Turn, group_id: str) -> None:

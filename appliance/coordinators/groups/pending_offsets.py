@@ -24,7 +24,7 @@ class PendingOffsets:
         self._places: dict[int, dict[Place, None]] = {}
         self._written = 0
 
-    def put(self, producer_id: int, place: Place, value: OffsetCommitValue) -> None:
+    def put_offset(self, producer_id: int, place: Place, value: OffsetCommitValue) -> None:
         """The newest commit of a place in this producer's transaction."""
         self._written += 1
         group, topic, partition = place
@@ -50,7 +50,9 @@ class PendingOffsets:
             if not places:
                 del self._places[producer_id]
 
-    def end(self, producer_id: int, *, committed: bool) -> list[tuple[Place, OffsetCommitValue]]:
+    def end_transaction(
+        self, producer_id: int, *, committed: bool
+    ) -> list[tuple[Place, OffsetCommitValue]]:
         """A producer's transaction has ended; its commits that count now."""
         found = []
         for place in self._places.pop(producer_id, {}):

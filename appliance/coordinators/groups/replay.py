@@ -30,7 +30,7 @@ def _offset_commit(
         return
     if key.group not in state.groups:
         state.groups[key.group] = ClassicGroup(key.group, state.held)
-    state.offsets.put(key.group, key.topic, key.partition, value)
+    state.offsets.put_offset(key.group, key.topic, key.partition, value)
     if state.pending.by_group:
         state.pending.outdate((key.group, key.topic, key.partition))
 
@@ -44,13 +44,15 @@ def _pending_commit(
         return
     if key.group not in state.groups:
         state.groups[key.group] = ClassicGroup(key.group, state.held)
-    state.pending.put(producer_id, (key.group, key.topic, key.partition), value)
+    state.pending.put_offset(producer_id, (key.group, key.topic, key.partition), value)
 
 
 def ended(state: GroupsState, producer_id: int, *, committed: bool) -> None:
     """The marker of a producer's transaction."""
-    for (group, topic, partition), value in state.pending.end(producer_id, committed=committed):
-        state.offsets.put(group, topic, partition, value)
+    for (group, topic, partition), value in state.pending.end_transaction(
+        producer_id, committed=committed
+    ):
+        state.offsets.put_offset(group, topic, partition, value)
 
 
 def _group_metadata(
@@ -66,7 +68,7 @@ def _group_metadata(
     if not isinstance(group, ClassicGroup):
         group = ClassicGroup(key.group, state.held)
         state.groups[key.group] = group
-    group.settle(value)
+    group.apply_record(value)
 
 
 APPLY: Final[dict[type, Callable[[GroupsState, Any, Any], None]]] = {

@@ -29,7 +29,7 @@ from appliance.coordinators.groups.records import RECORDS
 from appliance.coordinators.groups.routing import SYNC_GROUP, TXN_OFFSET_COMMIT
 from appliance.coordinators.groups.settings import GroupSettings
 from appliance.coordinators.groups.state import GroupsState, Turn
-from appliance.coordinators.runtime.call import Call, told
+from appliance.coordinators.runtime.call import Call, expiry_time
 from appliance.coordinators.runtime.records import RecordTypes
 from appliance.coordinators.runtime.room import ShardRoom
 from appliance.coordinators.runtime.shard import (
@@ -93,7 +93,7 @@ class GroupShard(Shard[GroupsState]):
         settings: GroupSettings,
         image: MetadataImage,
         new_id: Callable[[], bytes],
-        believed: Callable[[int], int] = told,
+        believed: Callable[[int], int] = expiry_time,
         time: LevelTime | None = None,
         room: ShardRoom | None = None,
     ) -> None:
@@ -118,7 +118,7 @@ class GroupShard(Shard[GroupsState]):
         return group_id is None or group_id in state.groups or state.owns(group_id)
 
     def loaded(self, turn: Turn) -> None:
-        expiry.Rounds().begin(turn)
+        expiry.Rounds().begin_rounds(turn)
         for group in list(self.state.groups.values()):
             group.loaded(turn)
 
@@ -130,7 +130,7 @@ class GroupShard(Shard[GroupsState]):
             for call in group.parked():
                 yield call, group.parked_refusal
 
-    def forget(self) -> None:
+    def forget_state(self) -> None:
         self.state.groups.clear()
         self.state.held.total = 0
         self.state.offsets.clear()

@@ -21,7 +21,7 @@ from appliance.coordinators.groups.offset_store import OffsetStore
 from appliance.coordinators.groups.pending_offsets import PendingOffsets
 from appliance.coordinators.groups.settings import GroupSettings
 from appliance.coordinators.runtime import turn as runtime
-from appliance.coordinators.runtime.call import Call, told
+from appliance.coordinators.runtime.call import Call, expiry_time
 from appliance.coordinators.runtime.kind import partition_of
 from appliance.coordinators.runtime.room import ShardRoom
 from appliance.metadata.image import MetadataImage
@@ -64,7 +64,7 @@ class Group(runtime.Timed):
         if groups.get(self.group_id) is self:
             # Of a huge group every look costs: it is looked at less often.
             grain_ms = 1 + self.size() // 1000
-            turn.wake(self, max(self.next_deadline_ms(), turn.now_ms + grain_ms))
+            turn.wake_at(self, max(self.next_deadline_ms(), turn.now_ms + grain_ms))
 
     # What it is -----------------------------------------------------------------------------------
 
@@ -181,7 +181,7 @@ class GroupsState:
         settings: GroupSettings,
         image: MetadataImage,
         new_id: Callable[[], bytes],
-        believed: Callable[[int], int] = told,
+        believed: Callable[[int], int] = expiry_time,
         room: ShardRoom | None = None,
     ) -> None:
         self.room = ShardRoom() if room is None else room
@@ -225,5 +225,5 @@ def check_bytes(turn: Turn, group_id: str, more: int) -> None:
 def refuse(turn: Turn, bound: str, group_id: str, why: str) -> PeerError:
     """The refusal of what is beyond a bound, which the log is told of."""
     told = {"bound": bound, "group": group_id[:_SHOWN], "why": f"{why}: {setting_of(bound)}"}
-    turn.note("bound-reached", bound, told, is_loss=True)
+    turn.add_note("bound-reached", bound, told, is_loss=True)
     return PeerError(GROUP_MAX_SIZE_REACHED, f"{why}; raise {setting_of(bound)}")

@@ -80,6 +80,6 @@ class Outcome:
         self.notes: list[Note] = []
 
 
-def told(wall_ms: int) -> int:
+def expiry_time(wall_ms: int) -> int:
     """The time by which things are old, where every clock is believed."""
     return wall_ms

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 from appliance.base.level import LevelTime
 from appliance.config.broker import BrokerConfig
 from appliance.config.internal_topics import InternalTopic
-from appliance.coordinators.runtime.call import Call, told
+from appliance.coordinators.runtime.call import Call, expiry_time
 from appliance.coordinators.runtime.room import Beside
 from appliance.coordinators.runtime.shard import Shard, Values
 from appliance.metadata.image import MetadataImage
@@ -64,7 +64,7 @@ class Lent(NamedTuple):
 
     new_id: Callable[[], bytes]
     take_producer_id: Callable[[], int | None]
-    believed: Callable[[int], int] = told
+    believed: Callable[[int], int] = expiry_time
     time: LevelTime = LevelTime()  # one that nobody looks at is the wall clock's
     processes: int = 1
     beside: Beside = tuple

@@ -107,7 +107,7 @@ class Shard(ABC, Generic[S]):
         """The requests that wait, each with what makes its answer of an error code."""
 
     @abstractmethod
-    def forget(self) -> None:
+    def forget_state(self) -> None:
         """Let go of the state."""
 
     @abstractmethod
@@ -147,14 +147,14 @@ class Shard(ABC, Generic[S]):
         if producer_id == NO_PRODUCER:
             self.apply(*decoded)
         else:
-            self.hold(producer_id, *decoded)
+            self.hold_record(producer_id, *decoded)
 
     def apply(self, key: Any, value: Any) -> None:
         """Change durable state as a record says; value None: a tombstone."""
         assert self.phase != RESIGNED, "who resigned decides nothing"
         self.APPLY[type(key)](self.state, key, value)
 
-    def hold(self, producer_id: int, key: Any, value: Any) -> None:
+    def hold_record(self, producer_id: int, key: Any, value: Any) -> None:
         """Keep a record of an open transaction, live and at load alike."""
         assert self.phase != RESIGNED, "who resigned decides nothing"
         hold = self.HOLD.get(type(key))
@@ -180,12 +180,14 @@ class Shard(ABC, Generic[S]):
         turn = self._turn(0)
         for call, refusal in self.parked():
             turn.answer(call, refusal(call, errors.NOT_COORDINATOR))
-        self.forget()
+        self.forget_state()
         self._timers.clear()
         return turn
 
     def _turn(self, now_ms: int) -> Turn[S]:
-        return Turn(self.state, now_ms, self._time.ahead_ms, self.apply, self.hold, self._timers)
+        return Turn(
+            self.state, now_ms, self._time.ahead_ms, self.apply, self.hold_record, self._timers
+        )
 
     # Requests -------------------------------------------------------------------------------------
 

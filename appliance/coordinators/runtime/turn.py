@@ -42,7 +42,7 @@ class Timers:
         """When the first wake-up is due, NEVER when there is none. It may be a void one."""
         return self._wakes[0][0] if self._wakes else NEVER
 
-    def wake(self, who: Timed, deadline_ms: int) -> None:
+    def wake_at(self, who: Timed, deadline_ms: int) -> None:
         """See to it that it is woken by then."""
         if deadline_ms < who.scheduled_ms:
             who.scheduled_ms = deadline_ms
@@ -95,7 +95,7 @@ class Turn(Outcome, Generic[S]):
         self._hold = hold
         self._timers = timers
 
-    def write(self, key: Any, value: Any, version: int = 0) -> None:
+    def write_record(self, key: Any, value: Any, version: int = 0) -> None:
         """Append a record in this version of its value, and apply it. value None: a tombstone."""
         encoded = None if value is None else encode_value(value, version)
         self.write_encoded(key, value, encode_key(key), encoded)
@@ -125,10 +125,12 @@ class Turn(Outcome, Generic[S]):
         """Answer a request, now or one that was parked."""
         self.responses.append((call.token, values))
 
-    def note(self, event: str, about: str, fields: Mapping[str, object], *, is_loss: bool) -> None:
+    def add_note(
+        self, event: str, about: str, fields: Mapping[str, object], *, is_loss: bool
+    ) -> None:
         """Say in the log what was done; a Note."""
         self.notes.append(Note(event, about, is_loss, fields))
 
-    def wake(self, who: Timed, deadline_ms: int) -> None:
+    def wake_at(self, who: Timed, deadline_ms: int) -> None:
         """See to it that its `wake_up` is called by then."""
-        self._timers.wake(who, deadline_ms)
+        self._timers.wake_at(who, deadline_ms)

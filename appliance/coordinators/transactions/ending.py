@@ -16,7 +16,7 @@ from appliance.coordinators.runtime.call import Call
 from appliance.coordinators.runtime.ending import Ending, Partition
 from appliance.coordinators.transactions.answers import answered, code_for
 from appliance.coordinators.transactions.records import TransactionLogKey
-from appliance.coordinators.transactions.state import TransactionalId, Turn, move
+from appliance.coordinators.transactions.state import TransactionalId, Turn, move_transaction
 from appliance.coordinators.transactions.states import (
     COMPLETE_ABORT,
     COMPLETE_COMMIT,
@@ -41,7 +41,7 @@ from appliance.coordinators.transactions.waiting import TooEarly, WaitingRequest
 _RISING_SINCE = 5
 
 
-def end(turn: Turn, call: Call, request: Any) -> None:
+def end_transaction(turn: Turn, call: Call, request: Any) -> None:
     """EndTxn. One that comes while markers are pending waits for them."""
     try:
         _end(turn, call, request)
@@ -171,7 +171,7 @@ def _decide(turn: Turn, known: TransactionalId, *, commit: bool, version: int) -
 
 
 def _prepare(turn: Turn, known: TransactionalId, decided: Transaction) -> None:
-    move(turn, known.transactional_id, decided)
+    move_transaction(turn, known.transactional_id, decided)
     hand_out(turn, known)
 
 
@@ -214,7 +214,7 @@ def marked(turn: Turn, ending: Ending, partitions: tuple[Partition, ...]) -> Non
 
 
 def _complete(turn: Turn, known: TransactionalId) -> None:
-    move(turn, known.transactional_id, known.transaction.completed(turn.wall_ms))
+    move_transaction(turn, known.transactional_id, known.transaction.completed(turn.wall_ms))
     resume(turn, known.transactional_id)
 
 
@@ -237,4 +237,4 @@ def due(turn: Turn, known: TransactionalId) -> None:
         fence(turn, known)
     elif known.transaction.state in RESTING:
         assert DEAD in MOVES[known.transaction.state]
-        turn.write(TransactionLogKey(transactional_id=known.transactional_id), None)
+        turn.write_record(TransactionLogKey(transactional_id=known.transactional_id), None)

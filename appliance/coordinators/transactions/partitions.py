@@ -21,7 +21,7 @@ from appliance.coordinators.runtime.kind import partition_of
 from appliance.coordinators.runtime.rows import rows
 from appliance.coordinators.transactions.answers import answered, code_for
 from appliance.coordinators.transactions.record_bytes import EncodedPartitions, topic_bytes
-from appliance.coordinators.transactions.state import TransactionsState, Turn, move
+from appliance.coordinators.transactions.state import TransactionsState, Turn, move_transaction
 from appliance.coordinators.transactions.states import ONGOING, PREPARED
 from appliance.coordinators.transactions.transaction import EPOCH_RISES, LAST_EPOCH
 
@@ -245,7 +245,7 @@ def add(
     if looked is not None and more is not None and looked.over != found.partitions:
         raise PeerError(errors.CONCURRENT_TRANSACTIONS, "it has changed meanwhile")
     to = found.with_partitions(partitions, version, turn.wall_ms)
-    move(turn, known.transactional_id, to, more)
+    move_transaction(turn, known.transactional_id, to, more)
     turn.state.openings.append(PartitionsAdded(to.producer_id, to.epoch, partitions))
 
 

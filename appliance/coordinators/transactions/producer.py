@@ -14,7 +14,7 @@ from appliance.config.bounds import TRANSACTIONAL_IDS, setting_of
 from appliance.coordinators.runtime.call import Call
 from appliance.coordinators.transactions.answers import answered, code_for
 from appliance.coordinators.transactions.ending import fence
-from appliance.coordinators.transactions.state import TransactionalId, Turn, move
+from appliance.coordinators.transactions.state import TransactionalId, Turn, move_transaction
 from appliance.coordinators.transactions.states import ONGOING, PREPARED
 from appliance.coordinators.transactions.transaction import (
     LAST_EPOCH,
@@ -56,7 +56,7 @@ def init(turn: Turn, call: Call, request: Any) -> None:
             return
     producer_id, epoch, last_epoch = _next(turn, found, known, expected)
     made = found.initialized(producer_id, epoch, timeout_ms, turn.wall_ms)
-    move(turn, request.transactional_id, made).last_epoch = last_epoch
+    move_transaction(turn, request.transactional_id, made).last_epoch = last_epoch
     turn.answer(call, answered(errors.NONE, producer_id=producer_id, producer_epoch=epoch))
 
 
@@ -79,7 +79,7 @@ def _check_room(turn: Turn, transactional_id: str) -> None:
     if room.is_full():
         why = f"{room.most} transactional ids are kept: {setting_of(TRANSACTIONAL_IDS)}"
         told = {"bound": TRANSACTIONAL_IDS, "transaction": transactional_id[:_SHOWN], "why": why}
-        turn.note("bound-reached", TRANSACTIONAL_IDS, told, is_loss=True)
+        turn.add_note("bound-reached", TRANSACTIONAL_IDS, told, is_loss=True)
         raise PeerError(errors.POLICY_VIOLATION, why)
 
 

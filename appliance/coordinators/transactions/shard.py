@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final
 from appliance.authorization.needs import READ_GROUP, WRITE_TRANSACTION
 from appliance.base import errors
 from appliance.base.level import LevelTime
-from appliance.coordinators.runtime.call import Call, Outcome, told
+from appliance.coordinators.runtime.call import Call, Outcome, expiry_time
 from appliance.coordinators.runtime.ending import Ending, Partition, PartitionsAdded
 from appliance.coordinators.runtime.records import RecordTypes, fits
 from appliance.coordinators.runtime.room import ShardRoom
@@ -46,7 +46,7 @@ class TransactionShard(Shard[TransactionsState]):
         22: patient(_one_id, producer.init, producer.init_refused),
         24: patient(_one_id, partitions.add_partitions, partitions.partitions_refused),
         25: patient(_one_id, partitions.add_offsets, partitions.offsets_refused),
-        26: ending.end,
+        26: ending.end_transaction,
         65: listing.describe,
         66: listing.list_all,
     }
@@ -70,7 +70,7 @@ class TransactionShard(Shard[TransactionsState]):
         settings: TransactionSettings,
         image: MetadataImage,
         take_id: Callable[[], int | None],
-        believed: Callable[[int], int] = told,
+        believed: Callable[[int], int] = expiry_time,
         time: LevelTime | None = None,
         room: ShardRoom | None = None,
     ) -> None:
@@ -107,7 +107,7 @@ class TransactionShard(Shard[TransactionsState]):
             if known.transaction.state in PREPARED:
                 ending.hand_out(turn, known)
             else:
-                turn.wake(known, known.deadline_ms(turn))
+                turn.wake_at(known, known.deadline_ms(turn))
 
     def parked(self) -> Iterator[tuple[Call, Callable[[Call, int], Values]]]:
         turn = self._turn(0)
@@ -115,7 +115,7 @@ class TransactionShard(Shard[TransactionsState]):
             for one in waiting.values():
                 yield one.call, lambda _, code, one=one: one.refused(turn, code)  # type: ignore[misc]
 
-    def forget(self) -> None:
+    def forget_state(self) -> None:
         self.state.known.clear()
         self.state.endings.clear()
         self.state.openings.clear()

@@ -13,7 +13,7 @@ from appliance.base.errors import (
     PeerError,
 )
 from appliance.coordinators.runtime import turn as runtime
-from appliance.coordinators.runtime.call import NEVER, told
+from appliance.coordinators.runtime.call import NEVER, expiry_time
 from appliance.coordinators.runtime.ending import Ending, Partition, PartitionsAdded
 from appliance.coordinators.runtime.kind import partition_of
 from appliance.coordinators.runtime.room import ShardRoom
@@ -95,11 +95,11 @@ class TransactionalId(runtime.Timed):
             return
         deadline = self.deadline_ms(turn)
         if deadline > turn.now_ms:
-            turn.wake(self, deadline)
+            turn.wake_at(self, deadline)
         elif self.transaction.state in RESTING and (
             self._forgotten_ms(turn) > turn.state.believed(turn.wall_ms)
         ):
-            turn.wake(self, turn.now_ms + _DOUBT_MS)
+            turn.wake_at(self, turn.now_ms + _DOUBT_MS)
         else:
             self._due(turn, self)
 
@@ -123,7 +123,7 @@ class TransactionsState:
         image: MetadataImage,
         take_id: Callable[[], int | None],
         due: "Callable[[Turn, TransactionalId], None]",
-        believed: Callable[[int], int] = told,
+        believed: Callable[[int], int] = expiry_time,
         room: ShardRoom | None = None,
     ) -> None:
         self.room = ShardRoom() if room is None else room
@@ -179,7 +179,7 @@ Turn: TypeAlias = runtime.Turn[TransactionsState]
 """A turn of a transaction coordinator."""
 
 
-def move(
+def move_transaction(
     turn: Turn, transactional_id: str, to: Transaction, more: EncodedPartitions | None = None
 ) -> TransactionalId:
     """Take a step: into the log, and into what is known. more: what it adds, where that is long."""
@@ -190,5 +190,5 @@ def move(
     turn.write_encoded(key, to, key_bytes(transactional_id), value_bytes(to, encoded))
     known = turn.state.known[transactional_id]
     known.members = encoded
-    turn.wake(known, known.deadline_ms(turn))
+    turn.wake_at(known, known.deadline_ms(turn))
     return known

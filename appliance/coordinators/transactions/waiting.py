@@ -53,7 +53,7 @@ class WaitingRequest(Timed):
         self._refuse = refuse
         self._wanted = AN_ID
 
-    def go_on(self, turn: Turn[Any]) -> None:
+    def decide_or_wait(self, turn: Turn[Any]) -> None:
         """Decide it, or let it wait for what it lacks now."""
         try:
             self._decide(turn, self.call, self._request)
@@ -71,7 +71,7 @@ class WaitingRequest(Timed):
             return False
         self._wanted = wanted
         turn.state.waiting.setdefault(wanted, {})[self.call.token] = self
-        turn.wake(self, until_ms)
+        turn.wake_at(self, until_ms)
         return True
 
     def refused(self, turn: Turn[Any], code: int) -> Values:
@@ -82,7 +82,7 @@ class WaitingRequest(Timed):
         waiting = turn.state.waiting.get(self._wanted, {})
         if waiting.get(self.call.token) is self:
             del waiting[self.call.token]
-            self.go_on(turn)
+            self.decide_or_wait(turn)
 
 
 def patient(name: Callable[[Call, Any], str | None], decide: Decide, refuse: Refuse) -> Decide:
@@ -109,4 +109,4 @@ def resume(turn: Turn[Any], wanted: str) -> None:
     """The id is at rest, or producer ids are there: whoever waits for that goes on, in the order in
     which they came."""
     for one in turn.state.waiting.pop(wanted, {}).values():
-        one.go_on(turn)
+        one.decide_or_wait(turn)

@@ -62,7 +62,7 @@ class Away:
         self._asks = asks
         self.under_way: set[int] = set()
 
-    def send(self, node: int, markers: list[Marker], answered: Answered) -> None:
+    def send_markers(self, node: int, markers: list[Marker], answered: Answered) -> None:
         """Ask for these; answered: called for each of them, now or later."""
         assert node not in self.under_way, "one request at a time"
         assert markers

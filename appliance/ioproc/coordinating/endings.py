@@ -127,7 +127,7 @@ class Endings:
 
     # What comes -----------------------------------------------------------------------------------
 
-    def begin(self, ending: Ending, owner: object, tell: Tell) -> None:
+    def begin_ending(self, ending: Ending, owner: object, tell: Tell) -> None:
         """A decision of this coordinator is committed: its markers are to be written."""
         carried = Carried(ending, owner, tell)
         self._of.setdefault(owner, {})[carried] = None
@@ -138,7 +138,7 @@ class Endings:
             self._keep_back(carried)
         self.due_ms = AT_ONCE
 
-    def forget(self, owner: object) -> None:
+    def forget_owner(self, owner: object) -> None:
         """The coordinator is no more."""
         for carried in self._of.pop(owner, ()):
             carried.over = True
@@ -192,7 +192,7 @@ class Endings:
         """True if `turn` has something to do. now_ms: here and everywhere the wall clock."""
         return self._time.of(now_ms) >= self.due_ms
 
-    def turn(self, now_ms: int) -> None:
+    def send_due(self, now_ms: int) -> None:
         """Send what can be sent, tell what is written."""
         if self._heard or self._unplaced:
             self._hear_nodes(now_ms)
@@ -276,7 +276,7 @@ class Endings:
         if not queued:
             del self._to_nodes[node]
         if batch:
-            self._away.send(node, batch, self._node_answered)
+            self._away.send_markers(node, batch, self._node_answered)
 
     def _node_answered(self, node: int, number: int, code: int) -> None:
         self._heard.append((node, number, code))

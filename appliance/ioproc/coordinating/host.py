@@ -103,10 +103,10 @@ class CoordinatorHost:
 
     # Requests -------------------------------------------------------------------------------------
 
-    def take(self, asker: NetprocPeer, message: Message, now_ms: int) -> None:
+    def take_piece(self, asker: NetprocPeer, message: Message, now_ms: int) -> None:
         """A piece of a request has come; it is decided when that was the last one."""
         try:
-            asked = self._requests.take(asker.index, message, len(asker.arena))
+            asked = self._requests.take_piece(asker.index, message, len(asker.arena))
         except MalformedRequest:
             self._answers[asker.index].put_answer(message.token, errors.INVALID_REQUEST, b"")
             self.waiting = True
@@ -125,7 +125,7 @@ class CoordinatorHost:
             self._send(call.token, self._kind.unserved(call, request, 0, 1))
             return
         partition = led.partition
-        held = led.lost or (partition.log.held and partition in self._appends.unwritten)
+        held = led.lost or (partition.log.has_unwritten and partition in self._appends.unwritten)
         no_more = partition.space.tight or partition.short
         if held or (no_more and self._kind.grows(call, request)):
             self._refuse(led, asked, errors.COORDINATOR_NOT_AVAILABLE)
@@ -235,7 +235,7 @@ class CoordinatorHost:
         awaited = bool(led.responses or led.openings or led.endings) or not led.shard.ENDS
         batches = led.take_batches()
         for batch in batches:
-            if not appends.own(led.partition, memoryview(batch), led.now_ms, awaited):
+            if not appends.append_own(led.partition, memoryview(batch), led.now_ms, awaited):
                 led.lost = True
                 return  # `closed` or `no_room` will be called
         if batches:
@@ -280,7 +280,7 @@ class CoordinatorHost:
                     if handle is not None:
                         self._appends.expect(handle, opening.producer_id, opening.epoch)
             for ending in decided:
-                endings.begin(ending, shard, partial(self._marked, led, shard, ending))
+                endings.begin_ending(ending, shard, partial(self._marked, led, shard, ending))
 
     def _marked(
         self,
@@ -326,11 +326,11 @@ class CoordinatorHost:
 
     # Time, topics, metadata -----------------------------------------------------------------------
 
-    def turn(self, now_ms: int) -> None:
+    def run_once(self, now_ms: int) -> None:
         """Load, go on with long requests, and do what is due."""
         self.long.run_turn()
         if self._loading.queue:
-            for loaded in self._loading.go_on(SLICE_NS):
+            for loaded in self._loading.load_slice(SLICE_NS):
                 try:
                     self._loaded(loaded, now_ms)
                 except Exception:
@@ -423,7 +423,7 @@ class CoordinatorHost:
         self._refuse_unsent(led, errors.NOT_COORDINATOR)
 
     def _end(self, led: LedCoordinator) -> None:
-        self._endings.forget(led.shard)
+        self._endings.forget_owner(led.shard)
         for token, values in led.shard.resign().responses:
             self._send(token, values)
 
@@ -475,10 +475,10 @@ class CoordinatorHost:
 
     def _begin_loading(self, led: LedCoordinator) -> None:
         partition = led.partition
-        if partition.high_watermark < partition.log.end_offset and not partition.log.held:
+        if partition.high_watermark < partition.log.end_offset and not partition.log.has_unwritten:
             self._appends.hasten(partition)
         skipped = f"{self._kind.TOPIC.unit}-record-skipped"
-        self._loading.begin(led, Loads(led, skipped, self._events))
+        self._loading.begin_load(led, Loads(led, skipped, self._events))
         self.due_ms = AT_ONCE
 
     def _loaded(self, loaded: LoadResult, now_ms: int) -> None:

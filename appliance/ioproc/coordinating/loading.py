@@ -118,7 +118,7 @@ class Loading:
         self._waits = False  # the one that was read last, for its followers
         self._rest_ms = 0
 
-    def begin(self, led: LedCoordinator, replayed: Replayed) -> None:
+    def begin_load(self, led: LedCoordinator, replayed: Replayed) -> None:
         """Read it when those before it are read."""
         led.loading = load(led.partition, replayed)
         self.queue.append(led)
@@ -135,7 +135,7 @@ class Loading:
             self.queue.remove(led)
             self.queue.appendleft(led)
 
-    def go_on(self, slice_ns: int) -> list[LoadResult]:
+    def load_slice(self, slice_ns: int) -> list[LoadResult]:
         """Read for so long; those that ended."""
         clock, ended, queue = self._clock, [], self.queue
         until_ns = clock.monotonic_ns() + slice_ns

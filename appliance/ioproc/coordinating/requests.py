@@ -45,7 +45,7 @@ class PendingRequests:
         self._begun: dict[int, int] = {}  # by netproc: bytes of its pieces
         self._last: tuple[int, bytes, Any] = (-1, b"", None)  # (key and version, body, request)
 
-    def take(self, peer: int, message: Message, most: int) -> PendingRequest | None:
+    def take_piece(self, peer: int, message: Message, most: int) -> PendingRequest | None:
         """The request, when this was its last piece; a long one is not decoded yet. most: bytes of
         requests that a netproc can have begun, those of its arena. Raises MalformedRequest."""
         key = peer << _PEER_BITS | message.token

@@ -102,8 +102,8 @@ class Env:
         log = partition.log
         if partition.broken is not None:
             return False
-        if log.held:  # it led, and what it was given found no room
-            self._core.appends.forget(partition)
+        if log.has_unwritten:  # it led, and what it was given found no room
+            self._core.appends.forget_partition(partition)
             try:
                 log.take_back(now_ms)
             except StorageFailed as failure:
@@ -111,7 +111,7 @@ class Env:
                 return False
         if not partition.unseen:
             return True
-        self._core.syncing.want(partition)
+        self._core.syncing.request_sync(partition)
         return False
 
     # What people should know ----------------------------------------------------------------------
@@ -127,7 +127,7 @@ class Env:
     def confine_bug(self, where: str, partition: Partition, bug: Exception) -> None:
         """Tell an exception that may have left a log half changed: its partition goes offline."""
         self._core.barrier.confine_bug(where, partition, bug)
-        self._core.tell()
+        self._core.tell_observers()
 
     def refused(self, partition: Partition, error: int) -> None:
         """The leader refused one partition."""

@@ -94,9 +94,9 @@ class Leader:
         line = self._line
         while line and len(self.partitions) - len(line) < self._manner.at_once:
             key = next(iter(line))
-            self.settle(key, line.pop(key))
+            self.settle_partition(key, line.pop(key))
 
-    def settle(self, key: Key, partition: Partition) -> None:
+    def settle_partition(self, key: Key, partition: Partition) -> None:
         """It is to be fetched from where its log ends, when all of that is held."""
         self._fetcher.hold_partition(key)
         self._unsettled[key] = partition
@@ -104,7 +104,7 @@ class Leader:
     def drop(self, key: Key) -> None:
         """It follows this node no more."""
         self._fetcher.drop(key)
-        self._manner.forget(key)
+        self._manner.forget_partition(key)
         for known in (self.partitions, self._unsettled, self._begins, self._line, self.moving):
             known.pop(key, None)
         self._fill()
@@ -116,7 +116,7 @@ class Leader:
 
     # A turn ---------------------------------------------------------------------------------------
 
-    def turn(self, now_ns: int, wall_ms: int) -> int:
+    def run_once(self, now_ns: int, wall_ms: int) -> int:
         """Go on. In how many ms at most to come again, NEVER when nothing is due. An exception
         costs the answer that is being taken: all is asked for anew, on another connection."""
         try:
@@ -136,7 +136,7 @@ class Leader:
         self._came = None  # told by the link that it is closed
         for key, partition in self.partitions.items():
             if key not in self._line:
-                self.settle(key, partition)
+                self.settle_partition(key, partition)
                 self._fetcher.pause(key, now_ms + AFTER_BUG_MS)
 
     def _turn(self, now_ns: int, wall_ms: int) -> int:
@@ -357,7 +357,7 @@ class Leader:
                     self._fetcher.refused(key, now_ns // 1_000_000)
                     self._env.warn("records-not-taken", partition=partition, cause=cause.message)
                     if self._at:
-                        self.settle(key, partition)
+                        self.settle_partition(key, partition)
                     self._make_room(key, partition)
                     return True
                 self._at = len(answer.records)  # the leader cut it in a batch
@@ -373,7 +373,7 @@ class Leader:
         if throttle.on and key in throttle.keys:
             throttle.spend(len(answer.records), now_ns // 1_000_000)
         if answer.records:
-            self.settle(key, partition)
+            self.settle_partition(key, partition)
         else:
             self._fetcher.at(key, _position(partition))
         return True
@@ -387,7 +387,7 @@ class Leader:
 
     def _part(self, key: Key, partition: Partition, cut: DivergencePoint) -> None:
         self._env.parted[partition] = cut
-        self.settle(key, partition)
+        self.settle_partition(key, partition)
 
     def _told_starts(self, came: Any, now_ms: int) -> None:
         asked, self._begins = self._begins, {}
@@ -401,7 +401,7 @@ class Leader:
             if start >= 0:
                 self._part(key, partition, DivergencePoint(partition.leader_epoch, None, start))
             else:
-                self.settle(key, partition)
+                self.settle_partition(key, partition)
                 self._fetcher.refused(key, now_ms)
 
 

@@ -56,7 +56,7 @@ class Manner(Protocol):
         in the other manner from now on."""
         ...
 
-    def forget(self, key: Key) -> None:
+    def forget_partition(self, key: Key) -> None:
         """The partition is fetched here no more."""
         ...
 
@@ -85,7 +85,7 @@ class Level:
             self._level.add(went.key)
         return 0 < gained * FAR < missing
 
-    def forget(self, key: Key) -> None:
+    def forget_partition(self, key: Key) -> None:
         self._level.discard(key)
 
 
@@ -132,5 +132,5 @@ class CatchUpLane:
         self._pace.add_progress(went.end - went.begun, grown)
         return went.end >= went.high_watermark
 
-    def forget(self, key: Key) -> None:
+    def forget_partition(self, key: Key) -> None:
         self._marks.pop(key, None)

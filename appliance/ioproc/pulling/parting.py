@@ -52,7 +52,7 @@ class DivergenceTruncation:
         self._cleaner = cleaner
         self._parted = parted
 
-    def go_on(self, now_ns: int, now_ms: int) -> int:
+    def truncate_one(self, now_ns: int, now_ms: int) -> int:
         """One of them: it takes some writes and syncs. In how many ms to come again for the others,
         which may have to wait for something that is under way."""
         due, done = NEVER, False
@@ -71,7 +71,7 @@ class DivergenceTruncation:
             except Exception as bug:  # its log may have gone back in part
                 self._parted.pop(partition, None)
                 self._core.barrier.confine_bug("a log that parts", partition, bug)
-                self._core.tell()
+                self._core.tell_observers()
         return due
 
     def _is_over(self, partition: Partition, cut: DivergencePoint) -> bool:
@@ -151,7 +151,7 @@ def _went_back(partition: Partition) -> None:
     """The log was truncated, or begins anew without anything."""
     log, progress = partition.log, partition.progress
     if log.log_start_offset != progress.log_start:
-        partition.begin(log, log.end_offset)
+        partition.serve_log(log, log.end_offset)
         partition.progress.follow(partition.leader_epoch)
     else:
         progress.truncated(log.end_offset, log.producers.open)

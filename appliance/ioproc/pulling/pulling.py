@@ -75,7 +75,7 @@ class Pulling:
         self.behind: dict[int, Leader] = {}
         self._where: dict[Partition, Leader] = {}
 
-    def turn(self, now_ns: int, now_ms: int) -> int:
+    def run_once(self, now_ns: int, now_ms: int) -> int:
         """Go on with everybody, behind `Core.finish`: syncs that ended count at once. In how many
         ms at most to come again, 0 when there is something for `finish`, NEVER: when something
         happens."""
@@ -88,10 +88,10 @@ class Pulling:
     def _go_on(self, now_ns: int, now_ms: int) -> int:
         if self.told:
             self._follow_leaders()
-        due = self._parting.go_on(now_ns, now_ms) if self._env.parted else NEVER
+        due = self._parting.truncate_one(now_ns, now_ms) if self._env.parted else NEVER
         self._env.until_ns = monotonic_ns() + TAKE_NS
         for leader in list(self.leaders.values()):
-            due = min(due, leader.turn(now_ns, now_ms))
+            due = min(due, leader.run_once(now_ns, now_ms))
             if leader.moving:
                 due = self._move(leader, self._behind(leader.node))
         if self.behind:
@@ -104,7 +104,7 @@ class Pulling:
             self._seen = appended
             self._env.writing.on_record_written(now_ns)
         for node, leader in list(self.behind.items()):
-            due = min(due, leader.turn(now_ns, now_ms))
+            due = min(due, leader.run_once(now_ns, now_ms))
             if leader.moving:
                 due = self._move(leader, self.leaders[node])
                 self._close_idle(node)

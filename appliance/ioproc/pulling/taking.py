@@ -40,9 +40,9 @@ class Taking:
             served.starved[partition.handle] = None
             raise PeerError(0, "the disk is nearly full")
         try:
-            taken = take(partition, data[:PIECE], now_ms)
+            taken = append_fetched(partition, data[:PIECE], now_ms)
             if not taken and len(data) > PIECE:
-                taken = take(partition, data[: read_header(data).size], now_ms)
+                taken = append_fetched(partition, data[: read_header(data).size], now_ms)
         except DiskFull as failure:
             partition.space.exhausted()
             served.starved[partition.handle] = None
@@ -65,7 +65,7 @@ class Taking:
         progress = partition.progress
         self._served.rows.leads_to(partition, answer.high_watermark)
         if progress.on_leader_high_watermark(answer.high_watermark):
-            partition.rise()
+            partition.raise_visible()
             self._served.rows.changed[partition] = None
         start = min(answer.log_start, progress.high_watermark)
         if start > partition.log.log_start_offset:
@@ -77,7 +77,7 @@ class Taking:
             self._checkpoint(partition, _told)
 
 
-def take(partition: Partition, data: memoryview, now_ms: int) -> int:
+def append_fetched(partition: Partition, data: memoryview, now_ms: int) -> int:
     """Write batches as the leader has them; how many bytes that were. Raises PeerError when they do
     not follow (then none of them is there), DiskFull when there is room for some of them only,
     StorageFailed."""

@@ -207,7 +207,7 @@ class _Restoring:
             self._made.alone = True
             known = QuorumState(epoch)
             voted = quorum.kraft_version > 0
-            quorum_state.write(self._disk, folder, known, dynamic=voted, voters=[me])
+            quorum_state.write_state(self._disk, folder, known, dynamic=voted, voters=[me])
         snapshot = SnapshotId(end, epoch)
         pieces = checkpoint.write_checkpoint(
             image, snapshot, quorum, now_ms=ms, last_log_timestamp=ms
@@ -302,7 +302,7 @@ class _Log:
     def _note(self, header: HeaderFields, marker: bytes) -> None:
         self.epochs.assign(header[2], header[0])
         if marker:
-            ended = self.states.end(header, header[0], 0, markers.read(marker))
+            ended = self.states.end_transaction(header, header[0], 0, markers.read(marker))
             self.ended += [ended] if ended else []
         elif header[9] >= 0:
             self.states.replay(header, 0)
@@ -364,4 +364,4 @@ class _Log:
         states = encode_snapshot(self.states)
         name = files.stem(self.folder, self.end) + files.SNAPSHOT
         write_file(disk, name, states, sync=False)
-        self.epochs.write(disk, self.folder)
+        self.epochs.write_file(disk, self.folder)

@@ -194,7 +194,7 @@ class Simulation:
     def _commit(self, member: Member) -> None:
         """Go on from what is committed, as a consumer that just fetched its position."""
         partition = self.random.choice(member.owned)
-        kept = self.world.shard.state.offsets.get("g", "t", partition)
+        kept = self.world.shard.state.offsets.find_offset("g", "t", partition)
         offset = (0 if kept is None else kept.offset) + self.random.randrange(10)
         row = {"partition_index": partition, "committed_offset": offset, "committed_metadata": ""}
         self._send(
@@ -274,7 +274,7 @@ class Simulation:
 
     def check(self) -> None:
         for partition in range(PARTITIONS):
-            kept = self.world.shard.state.offsets.get("g", "t", partition)
+            kept = self.world.shard.state.offsets.find_offset("g", "t", partition)
             offset = 0 if kept is None else kept.offset
             assert offset >= self.highest[partition], f"partition {partition} went back"
             self.highest[partition] = offset

@@ -163,7 +163,7 @@ def test_commits_by_topic_id() -> None:
     world = World()
     assert codes(commit(world, 10, 5, topic_id=T_ID)) == {0}
     assert codes(commit(world, 10, 5, topic_id=b"x" * 16)) == {errors.UNKNOWN_TOPIC_ID}
-    assert world.shard.state.offsets.get("g", "t", 0).topic_id == T_ID
+    assert world.shard.state.offsets.find_offset("g", "t", 0).topic_id == T_ID
     unknown = {"group_id": "g", "topics": [{"topic_id": b"x" * 16, "partition_indexes": (0,)}]}
     assert codes(world.answer(9, 10, groups=[unknown])) == {0, errors.UNKNOWN_TOPIC_ID}
 
@@ -178,7 +178,7 @@ def test_a_topic_made_anew_has_no_offsets_of_the_old_one() -> None:
     assert topic.partitions[0].committed_offset == -1
     commit(world, 9, 7, name="t")
     world.carry_out(world.shard.on_topic_deleted("t", T_ID, world.now))
-    assert world.shard.state.offsets.get("g", "t", 0).offset == 7
+    assert world.shard.state.offsets.find_offset("g", "t", 0).offset == 7
 
 
 def test_authorized_operations_are_told_when_asked_for() -> None:
@@ -368,7 +368,7 @@ def test_the_coordinator_is_here(version: int, kind: int, there: bool, code: int
     topic = {0: "__consumer_offsets", 1: "__transaction_state"}.get(kind)
     image = image_of(**({topic: 1} if there and topic else {}))
     message = request(10, version, key="g", key_type=kind, coordinator_keys=("g", "h"))
-    values, create = find.find(version, message, image, here, rights())
+    values, create = find.find_coordinators(version, message, image, here, rights())
     answer = response(10, version, values)
     assert encode_response(answer)
     assert codes(answer) == {code}

@@ -204,11 +204,11 @@ def test_the_newest_of_what_counts_counts(steps):
                 known.pop(step[1], None)
             pending.remove(step[1])
         elif step[0] == "put":
-            pending.put(step[1], step[2], offset)
+            pending.put_offset(step[1], step[2], offset)
             open_.setdefault(step[1], {})[step[2]] = offset
         else:
             _, producer, committed = step
-            ours |= dict(pending.end(producer, committed=committed))
+            ours |= dict(pending.end_transaction(producer, committed=committed))
             held = open_.pop(producer, {})
             for place, found in held.items() if committed else ():
                 counting[place] = max(counting.get(place, -1), found)
@@ -216,5 +216,5 @@ def test_the_newest_of_what_counts_counts(steps):
         for place in PLACES:
             assert pending.holds(*place) == any(place in held for held in open_.values())
     for producer in (1, 2, 3):
-        pending.end(producer, committed=False)
+        pending.end_transaction(producer, committed=False)
     assert not pending.by_group and not pending._places

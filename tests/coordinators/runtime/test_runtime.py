@@ -150,7 +150,7 @@ class Sleeper(Timed):
 def test_everybody_is_woken_once_by_its_earliest_wish(wishes, now):
     timers, sleepers, earliest = Timers(), [Sleeper() for _ in range(3)], {}
     for who, at in wishes:
-        timers.wake(sleepers[who], at)
+        timers.wake_at(sleepers[who], at)
         earliest[who] = min(at, earliest.get(who, NEVER))
     assert timers.next_ms == min(earliest.values(), default=NEVER)
     due = [sleepers.index(who) for who in timers.due(now)]
@@ -161,11 +161,11 @@ def test_everybody_is_woken_once_by_its_earliest_wish(wishes, now):
 
 def test_a_void_wake_up_wakes_nobody():
     timers, one = Timers(), Sleeper()
-    timers.wake(one, 10)
-    timers.wake(one, 5)
-    timers.wake(one, 20)  # later than what is wished for already
+    timers.wake_at(one, 10)
+    timers.wake_at(one, 5)
+    timers.wake_at(one, 20)  # later than what is wished for already
     assert list(timers.due(5)) == [one]
-    timers.wake(one, 30)
+    timers.wake_at(one, 30)
     assert list(timers.due(10)) == []
     assert list(timers.due(30)) == [one]
 

@@ -49,7 +49,7 @@ class Partition:
     def mark(self, ending) -> None:
         marker = Marker(ending.committed, ending.coordinator_epoch)
         self.states.check_end(ending.producer_id, ending.epoch, marker, ending.version)
-        self.states.end(header((ending.producer_id, ending.epoch)), self.end, 0, marker)
+        self.states.end_transaction(header((ending.producer_id, ending.epoch)), self.end, 0, marker)
         self.end += 1
         for label in self.open.pop(ending.producer_id, ()):
             assert label not in self.fates

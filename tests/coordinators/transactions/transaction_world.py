@@ -8,7 +8,7 @@ from appliance.coordinators.runtime.call import Call
 from appliance.coordinators.runtime.shard import ACTIVE
 from appliance.coordinators.transactions.settings import TransactionSettings
 from appliance.coordinators.transactions.shard import TransactionShard
-from appliance.coordinators.transactions.state import move
+from appliance.coordinators.transactions.state import move_transaction
 from appliance.coordinators.transactions.states import NAMES, PREPARED
 from appliance.coordinators.transactions.waiting import ID_PATIENCE_MS, PATIENCE_MS
 from appliance.metadata.image import MetadataImage
@@ -212,7 +212,7 @@ class World:
         """As if so many transactions had been; the producer then."""
         turn = self.shard._turn(self.now)
         known = self.shard.state.known[name]
-        move(turn, name, known.transaction._replace(epoch=epoch))
+        move_transaction(turn, name, known.transaction._replace(epoch=epoch))
         self.carry_out(turn)
         return known.transaction.producer_id, epoch
 

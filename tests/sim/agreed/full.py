@@ -77,7 +77,7 @@ class Small(Voter):
         if self.leading is None:
             super().put(end, message)
             return
-        offset = self.quorum.seen
+        offset = self.quorum.replayed_end
         try:
             with self.leading.deciding():
                 self.quorum.append([recorded(message.name)], self.now_ms)

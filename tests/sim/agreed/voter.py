@@ -200,7 +200,7 @@ class Voter(Node):
         """What the disk of the first voter begins with."""
         if self.first == self.number:
             voter = electing.Voter(self.number, self.directory, self.own)
-            first_voters.write(self.disk, DATA, [voter], 1)
+            first_voters.write_first_snapshot(self.disk, DATA, [voter], 1)
 
     def new_directory(self):
         """What formatting gives this disk: where voters come and go, another id than the disk
@@ -276,7 +276,7 @@ class Voter(Node):
     def hand_over(self):
         self.handing_over = True
         self.replica.resign(self.now_ms)
-        self.driver.settle()
+        self.driver.apply_effects()
         self.handing_over = False
         self.turn()
 
@@ -380,7 +380,7 @@ class Voter(Node):
         if not self.quorum.active:
             end.send(Done(False, self.quorum.leadership.leader_id, -1))
             return
-        offset = self.quorum.seen
+        offset = self.quorum.replayed_end
         self.quorum.append([recorded(message.name)], self.now_ms)
         self.puts.append((offset, end))
 

@@ -11,7 +11,7 @@ from sim.node import Node
 from appliance.base.errors import CannotServe, StorageFailed
 from appliance.config.broker import BrokerConfig
 from appliance.control.shell import Control
-from appliance.control.startup import start
+from appliance.control.startup import start_control
 from appliance.metadata.follower import Follower
 from appliance.ring.messages import FORWARD
 from appliance.ring.partition_table import PartitionTable
@@ -114,7 +114,9 @@ class Metadata(Node):
             self.bury()
         seat = self.seats.seat(CTL)
         self.links = Links(seat, self.log)
-        started = start(seat, self.disk, self.world.clock, self.world.rng.randbytes, self.log)
+        started = start_control(
+            seat, self.disk, self.world.clock, self.world.rng.randbytes, self.log
+        )
         control = Control(seat, self.links, self.log, started, Jobs(self))
         control.open_for_business()
         self.control = self.made(control)

@@ -64,7 +64,7 @@ class Broker(Node):
         table = PartitionTable(memoryview(bytearray(PartitionTable.bytes_needed(4))), 4)
         table.add(TOPIC_ID, 0)
         opener = Opener(self.disk, LogDirs.of(DATA), table, clean=False)
-        self.log, *_ = opener.open(TOPIC, 0, TOPIC_ID, 0, CONFIG, self.now_ms)
+        self.log, *_ = opener.open_log(TOPIC, 0, TOPIC_ID, 0, CONFIG, self.now_ms)
         self.log.sync_now()
         shown = checkpoints.read(self.disk, DATA, checkpoints.HIGH_WATERMARK).get(KEY, 0)
         start, end = self.log.log_start_offset, self.log.end_offset

@@ -62,7 +62,7 @@ class Home(Node):
         left = self.left_journals()
         opener = Opener(self.disk, LogDirs.of(DATA), self.table, left, clean=False)
         for index in PARTITIONS:
-            log, *_ = opener.open("t", index, TOPIC_ID, index, self.settings, NOW_MS)
+            log, *_ = opener.open_log("t", index, TOPIC_ID, index, self.settings, NOW_MS)
             partition = self.made(Partition(index, "t", index, TOPIC_ID, log, self.life + 1))
             core.core.add(partition, self.world.clock.now_ns)
         left.remove_served(lambda topic_id: False)
@@ -73,7 +73,7 @@ class Home(Node):
 
     def left_journals(self):
         left = LeftJournals(self.disk, [DATA], clean=False)
-        left.find()
+        left.read_journals()
         return left
 
     def made(self, partition):

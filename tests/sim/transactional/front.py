@@ -82,7 +82,7 @@ class Front(Process):
         self.host.now_ns = self.world.clock.now_ns
         handler.begin(self.host, x)
         if x.number != NO_NUMBER and not x.pending:
-            self.exchanges.settle(x)
+            self.exchanges.end_if_done(x)
         connection.send()
         self.turn_soon()
 
@@ -103,7 +103,7 @@ class Front(Process):
         for _, x in connection.queue:
             if x.number != NO_NUMBER and not x.handler.keeps_body:
                 self.host.cancel(x)
-                self.exchanges.end(x)
+                self.exchanges.forget_exchange(x)
         self.turn_soon()
 
     # Turns ----------------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ class SimHost(Host):
         self.routing = 0
 
     def route(self, topic, partition, by_id):
-        return self._machine.routes.get((topic, partition))
+        return self._machine.routes.find_route((topic, partition))
 
     def replica(self, topic, partition):
         raise AssertionError("nobody moves a replica")
@@ -174,12 +174,12 @@ class SimHost(Host):
     def client(self, x):
         raise AssertionError("nobody is subscribed to here")
 
-    def watch(self, x, index, home, flags, rows):
+    def watch_rows(self, x, index, home, flags, rows):
         raise AssertionError("nobody fetches so many partitions")
 
     # Asking ---------------------------------------------------------------------------------------
 
-    def ask(self, x, index, route, op, flags, a, b, e, f):
+    def ask_home(self, x, index, route, op, flags, a, b, e, f):
         token = self._token(x, index)
         fields = {"e": e, "f": f}
         self._put(
@@ -221,21 +221,21 @@ class SimHost(Host):
         x.pending.clear()
 
     def later(self, x, index, delay_ns):
-        self.hold(x, index)
-        self._exchanges.wake(x, index, self.now_ns + delay_ns)
+        self.hold_pending(x, index)
+        self._exchanges.wake_at(x, index, self.now_ns + delay_ns)
 
-    def hold(self, x, index):
+    def hold_pending(self, x, index):
         self._token(x, index)
         x.pending[index] = NOBODY_HOME
 
     def schedule(self, x):
         if x.number == NO_NUMBER:
-            self._exchanges.begin(x)
+            self._exchanges.number_exchange(x)
         self._exchanges.schedule(x)
 
     def _token(self, x, index):
         if x.number == NO_NUMBER:
-            self._exchanges.begin(x)
+            self._exchanges.number_exchange(x)
         return x.number << 32 | index
 
     def line(self, x):

@@ -149,7 +149,7 @@ class Home(Process):
         return core
 
     def coordinators(self, kind, appends, failures, to_net):
-        lent = Lent(lambda: self.world.rng.randbytes(16), self.ids.take)
+        lent = Lent(lambda: self.world.rng.randbytes(16), self.ids.take_id)
         return CoordinatorHost(
             kind, appends, failures, CONFIG, {0: to_net}, self.machine.image,
             Slices(self.world.clock), lent, self.machine.counters.errors[0],
@@ -158,13 +158,13 @@ class Home(Process):
 
     def open(self, core):
         left = LeftJournals(self.disk, [DATA], self.number, IOPROCS, clean=False)
-        left.find()
+        left.read_journals()
         opener = Opener(self.disk, LogDirs.of(DATA), self.machine.table, left, clean=False)
         for handle, (topic, index) in enumerate(PARTITIONS):
             if self.machine.home(topic, index) is self:
                 config = INTERNAL if topic in INTERNAL_TOPICS else self.output
                 topic_id, now_ms = TOPICS[topic][0], self.world.clock.wall_ms()
-                log, *_ = opener.open(topic, index, topic_id, handle, config, now_ms)
+                log, *_ = opener.open_log(topic, index, topic_id, handle, config, now_ms)
                 self.check_opened(log)
                 partition = Partition(handle, topic, index, topic_id, log, 0)
                 core.add(partition, self.world.clock.now_ns)
@@ -231,10 +231,10 @@ class Home(Process):
             self.arrivals.resume(now_ms)
         for host in self.hosts.values():
             if now_ms >= host.due_ms:
-                host.turn(now_ms)
+                host.run_once(now_ms)
         own = self.own
         if now_ms >= self.endings.due_ms or own.writer.head != own.reader.tail:
-            self.siblings.turn(now_ms)
+            self.siblings.run_once(now_ms)
         self.core.finish(now_ns)
         due = any(now_ms >= host.due_ms for host in self.hosts.values())
         due = due or bool(self.core.postponed.held)
