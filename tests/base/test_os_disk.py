@@ -121,9 +121,9 @@ REFUSED = [
 CALLS = {
     "pwritev": ([b"x"], 0), "pread": (1, 0), "preadinto": (bytearray(1), 0), "truncate": (1,),
     "allocate": (1,), "sync": (), "pread_medium": (1, 0), "pwrite_medium": (bytes(PAGE), 0),
-    "forget": (1, 0), "start_writeback": (0, 1), "size": (), "fileno": (), "close": (),
+    "drop_cached": (1, 0), "start_writeback": (0, 1), "size": (), "fileno": (), "close": (),
 }  # fmt: skip
-OF_PATHS = {"open", "create", "exists", "size", "modified_ms", "listdir", "mkdir", "rmdir",
+OF_PATHS = {"open_file", "create", "exists", "size", "modified_ms", "listdir", "mkdir", "rmdir",
             "unlink", "sync_dir", "space", "lock"}  # fmt: skip
 
 

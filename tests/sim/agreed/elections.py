@@ -110,7 +110,7 @@ class Changing(Story):
         ]  # fmt: skip
         if ready and (len(now.voters) == 1 or rng.random() < 0.6):
             new = rng.choice(ready)
-            then = now.put(electing.Voter(new.number, new.directory, new.own))
+            then = now.with_voter(electing.Voter(new.number, new.directory, new.own))
         elif len(now.voters) > FEWEST:
             then = now.without(rng.choice(now.voters).node_id)
             if not self.may_elect(then):

@@ -259,7 +259,7 @@ class SimHost(Host):
         x.answer = [self._bytes(p) if isinstance(p, FileRange) else p for p in pieces]
 
     def _bytes(self, part):
-        file = self._machine.disk.open(part.file.path)
+        file = self._machine.disk.open_file(part.file.path)
         data = file.pread(part.length, part.position)
         file.close()
         return data
