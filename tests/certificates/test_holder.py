@@ -321,7 +321,7 @@ from appliance.supervisor import tls_validation
 config, _ = load(None, {"listeners": "PLAINTEXT://:0"})
 tls_validation.TlsValidation(config, config, Log("x"))
 held = Certificates(lambda: config, ["PLAINTEXT"], Log("x"), OsClock())
-held.look(0)
+held.reload_changed(0)
 held.renew()
 held.check(config)
 print([one for one in ("ssl", "cryptography", "re2") if one in sys.modules])
