@@ -131,7 +131,7 @@ def produce_stages(bench: Bench) -> list[tuple[str, str, float]]:  # noqa: PLR09
         fetch_room=lambda x: None,
         reads=lambda x, partitions: None,
         route=lambda *_: bench.route,
-        ask=_asker(bench.writer),
+        ask_home=_asker(bench.writer),
         finish=lambda x, pieces: None,
     )
     handler = k00_produce.HANDLER

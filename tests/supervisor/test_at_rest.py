@@ -89,7 +89,7 @@ def test_chores_of_an_idle_process_come_with_its_own_wakes():
         ({"moves": Idle(under_way=True)}, chores.EVERY_MS),
         ({"isolating": Idle(doubts=True)}, chores.EVERY_MS),
         ({"home": Idle(busy=True)}, chores.BUSY_MS),
-        ({"behind": Idle(go_on=lambda _: False)}, chores.BUSY_MS),
+        ({"behind": Idle(sample_slice=lambda _: False)}, chores.BUSY_MS),
     ],
 )
 def test_chores_come_sooner_where_something_is_due(parts, wait_ms):
