@@ -6,6 +6,7 @@ has been seen through is kept beside the checkpoint, so that a crash loses none;
 written twice, with the same key. Used on the thread of one job.
 """
 
+import codecs
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -112,9 +113,12 @@ class DeadLetters:
         ahead = values.is_ahead(source, now).alias("ahead")
         records = records.where(values.bad(source, now))
         wrong: Any = f.array().cast("array<string>")
+        miscased = wrong
         if source.format == "json":
             text = f.col("value").cast("string")
             fields = _fields(self._spark, schema)
+            cases = (f.when(values.is_miscased(text, name), name) for name, _ in fields)
+            miscased = f.array_compact(f.array(*cases))
             wrong = f.array_compact(
                 f.array(*(f.when(_unfit(text, name, kind, source), name) for name, kind in fields))
             )
@@ -122,7 +126,7 @@ class DeadLetters:
             wrong = f.array_compact(f.array(*_misfits(self._spark, source, schema)))
         corrupt = f.col(values.CORRUPT).isNotNull().alias("corrupt")
         return records.select("key", "value", "topic", "partition", "offset", corrupt,
-                              ahead, wrong.alias("wrong"))  # fmt: skip
+                              ahead, wrong.alias("wrong"), miscased.alias("miscased"))  # fmt: skip
 
     def _write(self, one: Any, error: str) -> None:
         headers = {"topic": one.topic, "partition": one.partition, "offset": one.offset}
@@ -148,6 +152,8 @@ class DeadLetters:
 def reason(source: Source, one: Any) -> str:
     """Why a record cannot be read, for a person."""
     if source.format == "json":
+        if bytes(one.value).startswith(codecs.BOM_UTF8):
+            return "it begins with a byte order mark, which JSON does not"
         try:
             found = json.loads(bytes(one.value))
         except ValueError as problem:
@@ -157,6 +163,9 @@ def reason(source: Source, one: Any) -> str:
         if one.wrong:
             told = ", ".join(f"{name} = {json.dumps(found.get(name))}" for name in one.wrong)
             return f"it does not fit the schema: {told}"[:1000]
+        if one.miscased:
+            told = ", ".join(one.miscased)
+            return f"it has no {told}: the name is written in another case"[:1000]
     if one.ahead:
         span = f"{source.max_ahead_ms // 1000} s"
         return f"its {source.event_time}, the event time, is more than {span} ahead (max_ahead)"

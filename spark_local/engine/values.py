@@ -5,9 +5,11 @@ agree on what a bad record is: a value that does not fit the columns, or no even
 the job names one. A record without a value is a tombstone and no row.
 """
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from spark_local.ddl import columns as names_of
 from spark_local.job import METADATA, Source, Table
 
 if TYPE_CHECKING:
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 
 CORRUPT: Final = "__corrupt"
 _EVENT: Final = "__event"  # the event time, where the source has an expression for it
+_SEVERAL: Final = r"\}\s*\{"  # an object behind another, outside of strings
+_STRING: Final = r'"(\\.|[^"\\])*"'
 _OPTIONS: Final = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
 
 
@@ -31,11 +35,39 @@ def parsed(
         row: Any = f.struct(value.cast(kind).alias("value"))
         return raw.withColumn("row", row).withColumn(CORRUPT, f.lit(None).cast("string"))
     reader = f.from_json if form == "json" else f.from_csv
-    row = reader(
+    read_row = reader(
         value.cast("string"), f"{schema}, {CORRUPT} STRING", {**(options or {}), **_OPTIONS}
     )
-    broken = f.when(value.isNotNull(), f.coalesce(row[CORRUPT], _empty(row, form)))
-    return raw.withColumn("row", row).withColumn(CORRUPT, broken)
+    row = f.col("row")  # by name: Spark would read the value again for each mention
+    unseen = _left_out(value.cast("string"), schema) if form == "json" else f.lit(None)
+    broken = f.when(value.isNotNull(), f.coalesce(row[CORRUPT], _empty(row, form), unseen))
+    return raw.withColumn("row", read_row).withColumn(CORRUPT, broken)
+
+
+def _left_out(text: "Column", schema: str) -> "Column":
+    """The empty text where Spark reads an object and leaves out, in silence, what stands behind it
+    or a column that is written in another case; else null. No mention of the row that was read:
+    Spark would read the value once more for it."""
+    from pyspark.sql import functions as f
+
+    ends = f.rtrim(text, f.lit(" \t\r\n")).endswith("}")
+    # Only values that look like it get the second look, which costs more than reading them.
+    several = text.rlike(_SEVERAL) & f.regexp_replace(text, _STRING, '""').rlike(_SEVERAL)
+    names = "|".join(re.escape(name) for name in names_of(schema))
+    miscased = f.lit(False)
+    for name in names_of(schema):
+        miscased = miscased | is_miscased(text, name)
+    looks_miscased = text.rlike(rf'"(?!(?:{names})")(?i:{names})"\s*:')
+    return f.when(~ends | several | (looks_miscased & miscased), f.lit(""))
+
+
+def is_miscased(text: "Column", name: str) -> "Column":
+    """True where an object lacks this column and has one whose name differs in case alone."""
+    from pyspark.sql import functions as f
+
+    keys = f.json_object_keys(text)
+    other = f.exists(keys, lambda key: f.lower(key) == name.lower())
+    return f.coalesce(other & ~f.array_contains(keys, name), f.lit(False))
 
 
 def read(raw: "DataFrame", source: Source, schema: str) -> "DataFrame":

@@ -70,21 +70,27 @@ key = "who"
 def test_bad_records_go_to_the_dead_letter_topic_and_are_counted(bench):
     source, sink = bench.topic("in"), f"out-{bench.mark}"
     bad = [b"{nope", b'{"who": "x", "n": "many", "at": "2013-01-01T10:00:00Z"}', b'{"who": "y"}']
-    bench.write(source, event("a"), *bad, None, event("b"), key="k")
+    z = json.dumps(event("z")).encode()
+    bad += [z + b" and more", z + z, z.replace(b"who", b"Who"), b"\xef\xbb\xbf" + z]
+    bench.write(source, event("a"), *bad, None, event("b}{"), key="k")
     place = bench.add(f"poison-{bench.mark}", POISON.format(source=source, sink=sink))
-    told = bench.read_rows(place, 6)
-    told = bench.until(place, lambda told: told["progress"].get("dead_letters") == 3)
+    told = bench.read_rows(place, 10)
+    told = bench.until(place, lambda told: told["progress"].get("dead_letters") == 7)
     assert told["progress"]["tombstones"] == 1
-    assert set(bench.rows(sink)) == {"a", "b"}
+    assert set(bench.rows(sink)) == {"a", "b}{"}
     letters = bench.read(f"poison-{bench.mark}.dlq")
     assert [letter.value() for letter in letters] == bad
     headers = [dict(letter.headers()) for letter in letters]
-    assert [h["offset"] for h in headers] == [b"1", b"2", b"3"]
+    assert [h["offset"] for h in headers] == [b"1", b"2", b"3", b"4", b"5", b"6", b"7"]
     assert {(h["topic"], h["partition"]) for h in headers} == {(source.encode(), b"0")}
     assert [h["error"].decode().split(":")[0] for h in headers] == [
         "it is not JSON",
         "it does not fit the schema",
         "it has no at, the event time",
+        "it is not JSON",
+        "it is not JSON",
+        "it has no who",
+        "it begins with a byte order mark, which JSON does not",
     ]
 
 
