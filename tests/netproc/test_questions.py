@@ -72,7 +72,7 @@ class World:
         body = messages.encode_request(request)
         return self.questions.ask_node(x.number << 32 | index, node, KEY, VERSION, body)
 
-    def turn(self):
+    def run_once(self):
         rest_ms = self.questions.run_once()
         self.completions.take_answers(self.questions.take_answers())
         self.completions.tell_lost()

@@ -188,7 +188,7 @@ def test_nothing_is_missed_whoever_is_faster(world, seed, isolation, monkeypatch
             world.io_step()
         begin(*given)
 
-    monkeypatch.setattr(world.server.host, "watch", watch)
+    monkeypatch.setattr(world.server.host, "watch_rows", watch)
     consumer, producer = Consumer(world, 100), world.client("producer")
     consumer.ask(isolation=isolation)
 

@@ -195,7 +195,7 @@ class Books:
         assert not groups.pending.by_group
         names = sorted({name for name, _, _ in self.asked.values()})
         for name in names:
-            committed = groups.offsets.get(name, "t", 0)
+            committed = groups.offsets.find_offset(name, "t", 0)
             offset = 0 if committed is None else committed.offset
             assert offset >= self.done[name]
             for place in range(len(OUTPUTS)):

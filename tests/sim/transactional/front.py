@@ -166,7 +166,7 @@ class SimHost(Host):
         self.routing = 0
 
     def route(self, topic, partition, by_id):
-        return self._machine.routes.find_route((topic, partition))
+        return self._machine.routes.get((topic, partition))
 
     def replica(self, topic, partition):
         raise AssertionError("nobody moves a replica")
