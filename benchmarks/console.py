@@ -306,7 +306,7 @@ def _moved(text):
     return f'x="{x:g}"{y} textLength="{length:g}"{rest}>'
 
 
-def _photograph(app, path):
+def photograph(app, path):
     picture = app.export_screenshot(title="penstock console", simplify=True)
     path.write_text(_LED.sub(_moved, picture))
     print(path)
@@ -346,14 +346,14 @@ async def _pictured(cluster, folder):
         await _until(pilot, lambda: seen.shown.value.missing)
         await _until(pilot, lambda: seen.shown.value.health.under_replicated)
         await pilot.pause(5.0)
-        _photograph(app, folder / "nodes.svg")
+        photograph(app, folder / "nodes.svg")
 
 
 async def _pictures(bootstrap, folder, seconds):
     app = ConsoleApp(_link(bootstrap), changing=Link(bootstrap, {}, 30.0))
 
     def photograph(name):
-        _photograph(app, folder / f"{name}.svg")
+        photograph(app, folder / f"{name}.svg")
 
     async with app.run_test(size=SIZE) as pilot:
         world = app.world

@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Iterable
+from contextlib import closing
 from typing import Final
 
 import click
@@ -58,19 +59,19 @@ def command(
     wanted = AuditFilter(
         who, since_text(time_of(since, time.time_ns() // 1_000_000)) if since else "", kind
     )
-    reader = AuditReader(data)
-    latest: list[Entry] = []
-    for one in filter(wanted.keeps, reader.entries()):
-        latest.append(one)
-        if len(latest) >= 2 * lines:
-            del latest[:-lines]
-    _print(latest[-lines:], output)
-    if not latest and output in _LINES:
-        print_note("no matching entries")
-    while follow:
-        sys.stdout.flush()
-        time.sleep(_EVERY_S)
-        _print(filter(wanted.keeps, reader.news()), output)
+    with closing(AuditReader(data)) as reader:
+        latest: list[Entry] = []
+        for one in filter(wanted.keeps, reader.entries()):
+            latest.append(one)
+            if len(latest) >= 2 * lines:
+                del latest[:-lines]
+        _print(latest[-lines:], output)
+        if not latest and output in _LINES:
+            print_note("no matching entries")
+        while follow:
+            sys.stdout.flush()
+            time.sleep(_EVERY_S)
+            _print(filter(wanted.keeps, reader.news()), output)
     return OK
 
 

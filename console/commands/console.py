@@ -28,6 +28,7 @@ _IN_BROWSER: Final = "TEXTUAL_DRIVER"
 )
 @click.option("--port", type=click.IntRange(0, 65535), default=8092, help="Port of --web.")
 @click.option("--read-only", is_flag=True, help="Refuse every change.")
+@click.option("--no-mouse", is_flag=True, help="Leave the mouse to the terminal: it marks text.")
 @connected
 def command(
     link: Link,
@@ -37,6 +38,7 @@ def command(
     web: bool,
     port: int,
     read_only: bool,
+    no_mouse: bool,
 ) -> int:
     """Open the terminal console: problems, rates, topics, groups, jobs.
 
@@ -76,7 +78,7 @@ def command(
         properties = quick | link.properties
         reading = Link(link.bootstrap, properties, link.timeout_s, read_only=True)
         changing = None if read_only else Link(link.bootstrap, properties, link.timeout_s)
-        return run(reading, first, named, changing)
+        return run(reading, first, named, changing, mouse=not no_mouse)
 
 
 def _demo(stack: ExitStack) -> tuple[Link, str | None]:

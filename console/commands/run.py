@@ -67,6 +67,7 @@ def command(
     penstock run --data ./kept -o log.retention.ms=1h -- ./loader --fast
     """
     given = in_units(key_values(settings, "-o"))
+    warn_of(given)
     counts = [_counted(one) for one in wanted]
     for one in _ENDS:
         signal.signal(one, _ended)
@@ -80,6 +81,19 @@ def command(
 
 def _ended(number: int, _: FrameType | None) -> NoReturn:
     sys.exit(128 + number)
+
+
+def warn_of(settings: dict[str, str]) -> None:
+    """Says what `penstock up` would say of these settings. Raises Failure (USAGE)."""
+    from appliance.base.errors import ConfigError
+    from appliance.config.load import load
+
+    try:
+        _, warnings = load(None, settings)
+    except ConfigError as problem:
+        raise usage(str(problem)) from None
+    for warning in warnings:
+        print(f"warning: {warning}", file=sys.stderr)
 
 
 def _counted(text: str) -> tuple[str, int | None]:

@@ -54,8 +54,10 @@ class AuditReader:
         """All that there are now. Raises Failure."""
         for number in range(self._count() - 1, 0, -1):
             if (fd := self._open(number)) is not None:
-                yield from self._read(fd)
-                os.close(fd)
+                try:
+                    yield from self._read(fd)
+                finally:  # also of who takes no more of them
+                    os.close(fd)
                 self._rest = b""
         yield from self.news()
 
@@ -73,6 +75,12 @@ class AuditReader:
             yield from self._read(self._file)  # what came before it was put aside
             os.close(self._file)
             self._file, self._rest = None, b""
+
+    def close(self) -> None:
+        """Closes the file that is followed; `news` begins with it again."""
+        if self._file is not None:
+            os.close(self._file)
+        self._file, self._rest = None, b""
 
     def _count(self) -> int:
         found = 0

@@ -42,9 +42,11 @@ class AuditMemory:
         """breathe: called now and then by who reads much."""
         self._breathe = breathe
         self._folder = ""
+        self._reader = AuditReader("")
         self._forget("")
 
     def _forget(self, folder: str) -> None:
+        self._reader.close()
         self._folder = folder
         self._reader = AuditReader(folder)
         self._read_once = False

@@ -30,6 +30,7 @@ REMEMBERED: Final = {
 ENDED: Final = ("stopped", "finished", "failed")
 SETTLED: Final = (*ENDED, "running", "waiting", "failing")
 _WELL: Final = ("running", "starting", "finished")
+_NEARLY_ALL: Final = 0.9
 _KINDS: Final[dict[Any, Any]] = {
     str: str, str | None: str, int | None: int, float | None: (int, float),
 }  # fmt: skip
@@ -98,6 +99,12 @@ class Status:
     def sick(self) -> bool:
         """True if the job should run and does not."""
         return self.wish == RUNNING and self.state not in _WELL
+
+    @property
+    def drops_all(self) -> bool:
+        """True if nearly all that it read came later than its watermark."""
+        late, read = self.late_rows, self.rows_in
+        return bool(late and read and late >= read * _NEARLY_ALL)
 
 
 @dataclass(slots=True, frozen=True)

@@ -128,6 +128,7 @@ ACTIONS: Final = (
     Action("refresh", ("r",), "Refresh", "Ask again now."),
     Action("undo", ("u",), "Undo", "Take the last change back, where that can be done."),
     Action("pause", ("P",), "Pause", "Stop asking; once more goes on.", footer=True),
+    Action("zone", ("Z",), "Time zone", "Times in UTC, or in the zone of this host."),
     Action("theme", ("T",), "Light or dark", "Change between a light and a dark picture."),
     Action("command_palette", ("ctrl+p",), "Palette", "Find an action, a topic or a group by name.",
            palette=False),
@@ -162,7 +163,7 @@ ACTIONS: Final = (
            footer=True),
     Action("tail", ("t",), "Tail", "Its log as it is written; who goes up in it reads.", ONE_JOB,
            footer=True),
-    Action("other", ("v",), "Other view", "Its log, its last failure, Spark's own log.",
+    Action("other", ("v",), "Other view", "Its log, its last failure, Spark's own log, its SQL.",
            ONE_JOB, footer=True),
     Action("new", ("n",), "New topic", "Create a topic; what it would be is shown first.",
            ALL_TOPICS, footer=True, tier=Tier.PLAN),
@@ -214,6 +215,7 @@ ACTIONS: Final = (
            IN_RECORDS),
     Action("seek", ("o",), "From", "Type where to look: offsets, times, partitions.", IN_RECORDS,
            footer=True),
+    Action("order", ("i",), "Order", "The newest records first, or the oldest.", IN_RECORDS),
     Action("more", ("m",), "Go on", "Search on from where it has stopped.", IN_RECORDS,
            footer=True),
     Action("export", ("x",), "Export", "Write what is found, or all, into a file.", IN_RECORDS,
@@ -312,7 +314,7 @@ VERBS: Final = {
     "A": "decodes it by a schema", "l": "leaves only what is bad", "c": "leaves only what was set",
     "z": "shows more of the past", "S": "starts or stops it", "R": "restarts it",
     "F": "lets it forget", "M": "puts a member out", "N": "says on which nodes it is",
-    "C": "takes back what is on its way",
+    "C": "takes back what is on its way", "i": "turns the order around",
 }  # fmt: skip
 """Key of a view → what it does, whatever view that is."""
 

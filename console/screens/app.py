@@ -35,9 +35,10 @@ from console.screens.places import HOME, LISTS, LOG, History, NoPlace, Place
 from console.screens.prompt import FILTER, JUMP, Prompt
 from console.screens.rows import Rows
 from console.screens.sources import Source
-from console.screens.view import View, Words
+from console.screens.view import FRAMED, View, Words
 from console.screens.views import VIEWS
 from console.screens.world import World
+from console.screens.zone import Zone
 from console.show.figures import age
 
 DARK, LIGHT = "textual-dark", "textual-light"
@@ -90,7 +91,9 @@ class ConsoleApp(AtTerminal):
     #trouble.there { display: block; }
     #body { height: 1fr; }
     #line { color: $text-muted; }
-    #line, .summary { height: 1; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
+    #line { height: 1; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
+    .large #title, .large #age, .large #trouble, .large #line { padding: 0 2; }
+    .large #tabs { padding: 0 1; }
     """
 
     class Told(Message):
@@ -117,6 +120,7 @@ class ConsoleApp(AtTerminal):
         self.door = Door(self, link, changing or link, self.journal, self._changed)
         self.history = History(first)
         self.is_paused = False
+        self.zone = Zone()
         self._shown: dict[Place, View] = {}
         self._head, self._age_words = Words(name="title"), Words(name="age")
         self._trouble, self._command_line = Words(name="trouble"), Words(name="line")
@@ -212,7 +216,7 @@ class ConsoleApp(AtTerminal):
             ("penstock console", "bold"), "  ",
             (" READ-ONLY " if self.door.read_only else "", "reverse"),
             f"{'  ' if self.door.read_only else ''}{link.bootstrap}",
-            (f"  {name}" if self.size.width >= 100 else "", "dim"),
+            (f"  {name}  {self.zone.zone_name}" if self.size.width >= FRAMED.width else "", "dim"),
         )  # fmt: skip
         self._age(now)
         for tab in self._tabs:
@@ -222,6 +226,7 @@ class ConsoleApp(AtTerminal):
         failure = cluster.failure or main.failure
         if _is_not_local(failure):
             failure = None
+        self._ground.set_class(self.view.is_large, "large")
         words = ""
         if failure is not None:
             words = f"! {failure.message}" + (f"  → {failure.hint}" if failure.hint else "")
@@ -343,7 +348,9 @@ class ConsoleApp(AtTerminal):
         if (box := self.view.filter_box()) is not None:
             box.focus()
         elif self.view.has_filter:
-            self.query_one(Prompt).open_prompt(FILTER, self.view.filter_text)
+            self.view.filter_text = ""
+            self.query_one(Prompt).open_prompt(FILTER)
+            self._paint()
         else:
             self.notify("there is nothing to filter here", markup=False)
 
@@ -438,6 +445,15 @@ class ConsoleApp(AtTerminal):
         self.is_paused = not self.is_paused
         self._tick()
 
+    def action_zone(self) -> None:
+        """Times in UTC, or in the zone of this host."""
+        self.notify(f"times are in {self.zone.switch()}", markup=False)
+        self._paint()
+
+    def on_unmount(self) -> None:
+        """The process has its own zone back."""
+        self.zone.restore()
+
     def action_theme(self) -> None:
         """Light or dark."""
         self.theme = LIGHT if self.theme == DARK else DARK
@@ -456,12 +472,15 @@ def _is_not_local(answer: object) -> bool:
     return isinstance(answer, Failure) and answer.name == NOT_LOCAL
 
 
-def run(link: Link, first: Place, jobs: str | None, changing: Link | None) -> int:
-    """The console until somebody leaves it: the exit code. Its arguments are ConsoleApp's."""
+def run(
+    link: Link, first: Place, jobs: str | None, changing: Link | None, *, mouse: bool = True
+) -> int:
+    """The console until somebody leaves it: the exit code. mouse: it is asked of the terminal; the
+    other arguments are ConsoleApp's."""
     prepare()
     app = ConsoleApp(link, first, jobs, changing=changing)
     try:
-        app.run()
+        app.run(mouse=mouse)
     finally:
         app.world.close()
     return app.return_code or 0

@@ -9,7 +9,7 @@ from typing import Final
 from console.model.job_watch import Jobs
 from console.model.jobs import Status
 from console.model.local import Facts
-from console.screens.jobs import NONE_YET, STATES, count_states, state_of
+from console.screens.jobs import NONE_YET, STATES, count_states, state_of, worst_first
 from console.screens.rows import Cell, Column, Rows
 from console.show.figures import age, in_bytes, meter, short, some, spark
 
@@ -93,9 +93,9 @@ def show_groups(table: Rows, facts: Facts | None, at_risk: frozenset[str]) -> No
 
 
 def show_jobs(table: Rows, seen: Jobs | None) -> None:
-    """The jobs, those that should run and do not first."""
+    """The jobs, the worst first."""
     jobs: Mapping[str, Status] = seen.jobs if seen is not None else {}
-    names = sorted(jobs, key=lambda name: (not jobs[name].sick, name))[:_MOST]
+    names = worst_first(jobs)[:_MOST]
 
     def cells(name: str) -> tuple[Cell, ...]:
         one, state = jobs[name], state_of(jobs[name])

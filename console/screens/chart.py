@@ -1,9 +1,10 @@
 """A rate over time as bars: in a line of words and bars, or in a frame with axes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from rich.text import Text
+from textual.geometry import Size
 from textual.widget import Widget
 
 from console.model.history import Series
@@ -17,6 +18,8 @@ _OVER: Final = 1.5
 _CUT: Final = "▲"
 _WITH_HALF: Final = 6
 """Lines of a chart whose axis has a mark in its middle."""
+_MARKS: Final = {True: 9, False: 7}
+"""Columns for the marks of an axis: of bytes per second, and of a count per second."""
 
 
 class Chart(Widget):
@@ -36,7 +39,7 @@ class Chart(Widget):
         self._ink = ink
         self._series = Series()
         self._until_s = self._span_s = 0.0
-        self._drawn = Text()
+        self._drawn, self._drawn_size = Text(), Size()
         self._titles = ("", "")
 
     def show_values(self, values: Sequence[float]) -> None:
@@ -51,16 +54,21 @@ class Chart(Widget):
         titles = (self._title, self._figures()) if framed else ("", "")
         if titles != self._titles:
             self._titles = self.border_title, self.border_subtitle = titles
-        if (drawn := self._draw()) != self._drawn:
-            self._drawn = drawn
+        if self._draw_anew():
             self.refresh()
 
     def render(self) -> Text:
         """As many lines of bars as there is room for, below the title or between the axes."""
-        return self._draw()
+        if self.size != self._drawn_size:
+            self._draw_anew()
+        return self._drawn
 
-    def _draw(self) -> Text:
-        return self._with_axes() if self.has_class("framed") else self._below_words()
+    def _draw_anew(self) -> bool:
+        """True if it looks another way than before."""
+        before, self._drawn_size = self._drawn, self.size
+        framed = self.has_class("framed")
+        self._drawn = self._with_axes() if framed else self._below_words()
+        return self._drawn != before
 
     def _below_words(self) -> Text:
         width, height = self.size
@@ -81,28 +89,9 @@ class Chart(Widget):
         return text
 
     def _with_axes(self) -> Text:
-        width, lines = self.size[0], self.size[1] - 1
-        text = Text(no_wrap=True, overflow="ellipsis")
-        height = lines - lines % 2 if lines >= _WITH_HALF else lines  # its middle is a line's edge
-        text.append("\n" * (lines - height))
-        shown = self._columns(max(width, 1))
-        top = round_above(_top(shown))
-        marks = {0: self._told(top)} if height > 1 and top else {}
-        if height >= _WITH_HALF and marks:
-            marks[height // 2] = self._told(top / 2)
-        left = max(map(len, marks.values()), default=1) + 2
-        room = max(width - left, 0)
-        shown = self._columns(room) if room else ()
-        above = [" "] * (room - len(shown)) + [_CUT if one > top else "" for one in shown]
-        for n, line in enumerate(bars(shown, room, height, top)):
-            text.append(f"{marks.get(n, ''):>{left - 2}} {'┤' if n in marks else '│'}", "dim")
-            if not n:
-                line = "".join(mark or bar for mark, bar in zip(above, line, strict=True))
-            text.append(f"{line}\n", self._ink)
-        begin = f"{age(self._span_s)} ago " if self._span_s else ""
-        text.append(f"{'0':>{left - 2}} └{begin}", "dim")
-        text.append(f"{' now':─>{max(width - left - len(begin), 0)}}", "dim")
-        return text
+        begin = f"{age(self._span_s)} ago" if self._span_s else ""
+        marks = _MARKS[self._is_bytes]
+        return draw_axes(self._columns, self.size, self._told, marks, begin, self._ink)
 
     def _figures(self) -> str:
         """Now, the 95th percentile and the peak in words."""
@@ -120,6 +109,40 @@ class Chart(Widget):
 
     def _told(self, value: float) -> str:
         return f"{in_bytes(value) if self._is_bytes else short(value)}/s"
+
+
+def draw_axes(
+    columns: Callable[[int], Sequence[float]],
+    size: Size,
+    told: Callable[[float], str],
+    marks: int,
+    begin: str,
+    ink: str,
+) -> Text:
+    """Columns between two axes. columns: the values for so many columns, the newest last. size: of
+    all of it. told: a value as a mark of the axis, which has `marks` characters. begin: what stands
+    at the left end of the time, "" for none.
+    """
+    width, lines = size.width, size.height - 1
+    text = Text(no_wrap=True, overflow="ellipsis")
+    height = lines - lines % 2 if lines >= _WITH_HALF else lines  # its middle is a line's edge
+    text.append("\n" * (lines - height))
+    room = max(width - marks - 2, 0)
+    shown = columns(room) if room else ()
+    top = round_above(_top(shown))
+    at = {0: told(top)} if height > 1 and top else {}
+    if height >= _WITH_HALF and at:
+        at[height // 2] = told(top / 2)
+    above = [" "] * (room - len(shown)) + [_CUT if one > top else "" for one in shown]
+    for n, line in enumerate(bars(shown, room, height, top)):
+        text.append(f"{at.get(n, ''):>{marks}} {'┤' if n in at else '│'}", "dim")
+        if not n:
+            line = "".join(mark or bar for mark, bar in zip(above, line, strict=True))
+        text.append(f"{line}\n", ink)
+    begin = f"{begin} " if begin else ""
+    text.append(f"{'0':>{marks}} └{begin}", "dim")
+    text.append(f"{' now':─>{max(width - marks - 2 - len(begin), 0)}}", "dim")
+    return text
 
 
 def _top(values: Sequence[float]) -> float:

@@ -1,6 +1,7 @@
 """Clients: who is connected, with what software, how fast, who has to wait for which quota, and
 what a client says of itself."""
 
+from collections.abc import Mapping
 from math import isfinite
 from typing import ClassVar, Final
 
@@ -54,7 +55,12 @@ class ClientsView(View):
     DEFAULT_CSS = """
     ClientsView #pushed { height: 50%; }
     ClientsView #pushing { height: 1; padding: 0 1; border-top: none; }
+    ClientsView.large #pushing { padding: 0 2; }
     """
+    frames: ClassVar[Mapping[str, str]] = {
+        "clients": "Connections  {}", "pushed": "Metrics of this client  {}",
+    }  # fmt: skip
+    summary_in: ClassVar[str] = "clients"
 
     def compose(self) -> ComposeResult:
         yield Words(name="summary", classes="summary")

@@ -2,7 +2,7 @@
 partition."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import ClassVar, Final
 
@@ -57,7 +57,14 @@ class GroupView(View):
     GroupView #topic.there { display: block; }
     GroupView #members { height: 1fr; }
     GroupView #positions { height: 2fr; border-top: solid $foreground 20%; }
+    GroupView.large #warnings { max-height: 5; }
+    GroupView.large #charts { height: 10; margin: 0; }
+    GroupView.wide #charts { height: 12; }
     """
+    frames: ClassVar[Mapping[str, str]] = {
+        "warnings": "Attention", "all": "", "topic": "", "members": "Members  {}",
+        "positions": "Partitions  {}",
+    }  # fmt: skip
 
     def compose(self) -> ComposeResult:
         yield Words(name="summary", classes="summary")
@@ -65,8 +72,8 @@ class GroupView(View):
         with Horizontal(id="charts"):
             yield LagChart(name="all")
             yield LagChart(name="topic")
-        yield Rows(_MEMBERS, name="members", opens=False, empty="nobody reads with it now")
-        yield Rows(_POSITIONS, name="positions", opens=False, empty="it has committed nothing")
+        yield Rows(_MEMBERS, name="members", opens=False)
+        yield Rows(_POSITIONS, name="positions", opens=False)
 
     def on_resize(self) -> None:
         """A higher chart where there is room."""

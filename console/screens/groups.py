@@ -2,16 +2,19 @@
 leads."""
 
 import time
+from collections.abc import Mapping
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.containers import Container
 
 from console.model import group_changes
 from console.model.group_watch import MOST_COUNTED, GroupCount
 from console.model.groups import Listed
 from console.model.trend import columns, trend
 from console.screens.actions import ALL_GROUPS, bindings
+from console.screens.beside import POSITIONS, show_positions
 from console.screens.places import GROUP, Place, keeps
 from console.screens.rows import Cell, Column, Rows
 from console.screens.view import View, Words
@@ -29,6 +32,7 @@ _COLUMNS: Final = (
     Column("LAG OVER TIME", 16, from_width=120),
     Column("LEADS TO", 28, from_width=120),
 )
+_NONE_YET: Final = "no group has committed here yet: penstock consume TOPIC -g GROUP makes one"
 _SPARK: Final = 16
 _SPARK_S: Final = 240.0
 _STATES: Final = {"stable": "good", "empty": "dim", "dead": "dim"}
@@ -39,10 +43,18 @@ class GroupsView(View):
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(ALL_GROUPS)
     has_filter: ClassVar[bool] = True
+    frames: ClassVar[Mapping[str, str]] = {"groups": "Groups  {}", "beside": ""}
+    summary_in: ClassVar[str] = "groups"
+    DEFAULT_CSS = """
+    GroupsView.wide #groups { width: 5fr; }
+    GroupsView.wide #beside { width: 3fr; }
+    """
 
     def compose(self) -> ComposeResult:
         yield Words(name="summary", classes="summary")
-        yield Rows(_COLUMNS, name="groups")
+        with Container(classes="panes"):
+            yield Rows(_COLUMNS, name="groups")
+            yield Rows(POSITIONS, name="beside", opens=False, classes="beside")
 
     def on_mount(self) -> None:
         """Only what is shown is counted."""
@@ -53,6 +65,7 @@ class GroupsView(View):
         rows = self.query_one(Rows)
         if seen is None:
             rows.show_rows([], lambda key: (key,), empty=self.waiting())
+            self._beside()
             return
         typed = self.filter_text
         found = {one.name: one for one in seen.listed if keeps(typed, one.name)}
@@ -68,8 +81,19 @@ class GroupsView(View):
             list(found),
             lambda key: _cells(found[key], seen.counts.get(key), key in risks, now_s),
             lambda key, n: _by(found[key], seen.counts.get(key), n),
-            empty="no group is called so" if typed else "no group has read or committed here yet",
+            empty="no group is called so: Esc shows all" if typed else _NONE_YET,
         )
+        self._beside()
+
+    def _beside(self) -> None:
+        """Shows where the group under the cursor is behind."""
+        show_positions(self, self.query_one("#beside", Rows), self.query_one(Rows).key)
+
+    def on_rows_moved(self, event: Rows.Moved) -> None:
+        """Another group is under the cursor."""
+        event.stop()
+        if event.rows.id == "groups":
+            self._beside()
 
     def on_rows_opened(self, event: Rows.Opened) -> None:
         """Into the group."""

@@ -1,10 +1,11 @@
 """One job: how it is, why it failed, what its batches spend their time on, and its log."""
 
+from collections.abc import Mapping
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Horizontal
+from textual.containers import Container, Horizontal
 
 from console.model.job_watch import JobSeen, age_s
 from console.model.jobs import Status
@@ -29,8 +30,11 @@ _PHASES: Final = {
     "commitOffsets": "notes that it is done",
 }
 """Spark's parts of a micro-batch, and what each is."""
-LOG, ERROR, SPARK = "its log", "its last failure", "Spark's own log"
-_TEXTS: Final = (LOG, ERROR, SPARK)
+LOG, ERROR, SPARK, SQL = "its log", "its last failure", "Spark's own log", "what it derives"
+_TEXTS: Final = (LOG, ERROR, SPARK, SQL)
+_STILL: Final = (ERROR, SQL)
+"""Texts that do not grow."""
+_DERIVES_UNKNOWN: Final = "its file is on the host of its runner"
 
 
 class JobView(JobActions):
@@ -48,7 +52,18 @@ class JobView(JobActions):
     JobView #rates { width: 2fr; }
     JobView #lines { border-top: solid $foreground 20%; min-height: 5; }
     JobView #whole { max-height: 3; padding: 0 1; }
+    JobView.large #facts { max-height: 10; }
+    JobView.large #where { display: none; }
+    JobView.large #whole { padding: 0 2; }
+    JobView.large #charts { height: 10; margin: 0; }
+    JobView.large #phases { height: 1fr; }
+    JobView.wide #lines { width: 3fr; }
+    JobView.wide #derives { width: 2fr; }
     """
+    frames: ClassVar[Mapping[str, str]] = {
+        "facts": "Job", "phases": "Last batch", "in": "", "out": "", "lines": "Log",
+        "derives": "What it derives",
+    }  # fmt: skip
 
     def compose(self) -> ComposeResult:
         yield Words(name="facts")
@@ -58,7 +73,9 @@ class JobView(JobActions):
             with Horizontal(id="rates"):
                 yield Chart("Read", is_bytes=False, name="in")
                 yield Chart("Derived", is_bytes=False, name="out")
-        yield Rows((Column("", 0),), name="lines", opens=False)
+        with Container(classes="panes"):
+            yield Rows((Column("", 0),), name="lines", opens=False)
+            yield Rows((Column("", 0),), name="derives", opens=False, classes="beside")
         yield Words(name="whole")
 
     def on_mount(self) -> None:
@@ -67,7 +84,6 @@ class JobView(JobActions):
         self._follows = True
         self._seen_to = 0
         self._lines: dict[str, str] = {}
-        super().on_mount()
 
     def on_resize(self) -> None:
         """Higher charts where there is room."""
@@ -80,21 +96,23 @@ class JobView(JobActions):
 
     def action_tail(self) -> None:
         """To the end of its log, and on with it."""
-        self._show(LOG if self._text == ERROR else self._text)
+        self._show(LOG if self._text in _STILL else self._text)
 
     def action_other(self) -> None:
         """The next of its texts."""
         self._show(_TEXTS[(_TEXTS.index(self._text) + 1) % len(_TEXTS)])
 
     def _show(self, text: str) -> None:
-        self._text, self._follows, self._seen_to = text, text != ERROR, 0
+        self._text, self._follows, self._seen_to = text, text not in _STILL, 0
         self.paint()
         self.query_one(Rows).action_end(self._follows)
 
     def on_rows_moved(self, event: Rows.Moved) -> None:
         """Stops following when the cursor moves up; follows again at the end."""
         event.stop()
-        if self._text != ERROR:
+        if event.rows.id != "lines":
+            return
+        if self._text not in _STILL:
             self._follows = self.query_one(Rows).key == next(reversed(self._lines), None)
         self._head()
 
@@ -109,10 +127,9 @@ class JobView(JobActions):
                 self.waiting() if jobs is None else f"there is no job {self.place.name}"
             )
         else:
-            facts.show_parts(*_facts(one, seen))
-            self.query_one("#where", Words).show_parts(
-                ("checkpoint ", "dim"), one.checkpoint or "-"
-            )
+            where: list[Part] = [("checkpoint ", "dim"), one.checkpoint or "-"]
+            facts.show_parts(*_facts(one, seen), *(["\n", *where] if self.is_large else []))
+            self.query_one("#where", Words).show_parts(*where)
             self.query_one("#charts").display = one.batch is not None
             past = jobs.past.get(self.place.name, ())
             self.query_one("#in", Chart).show_values([each.rows_per_s for each in past])
@@ -121,11 +138,18 @@ class JobView(JobActions):
             is_wide = self.size.width >= _WIDE
             self.query_one("#phases", Words).show_parts(*_phases(one, batches, is_wide=is_wide))
         self._log(seen)
+        derives = _text(SQL, seen)
+        self.query_one("#derives", Rows).show_rows(
+            list(derives), lambda key: (derives[key],),
+            empty=_DERIVES_UNKNOWN if seen is None else "",
+        )  # fmt: skip
 
     def _log(self, seen: JobSeen | None) -> None:
         rows, problem = self.query_one(Rows), self.world.detail(self.place).shown.failure
         self._lines = found = _text(self._text, seen)
         empty = "it has not failed" if self._text == ERROR else "nothing was written yet"
+        if self._text == SQL:
+            empty = ""
         if seen is None:
             empty = problem.message if problem is not None else "asking …"
         rows.show_rows(list(found), lambda key: (found[key],), empty=empty)
@@ -142,6 +166,8 @@ class JobView(JobActions):
         rows, told = self.query_one(Rows), "following"
         if self._text == ERROR:
             told = "the cause first"
+        elif self._text == SQL:
+            told = "as its file has it"
         elif not self._follows:
             new = sum(int(key) > self._seen_to for key in self._lines)
             told = f"stands still, {new} new: t follows"
@@ -162,6 +188,8 @@ def _text(which: str, seen: JobSeen | None) -> dict[str, str]:
             return {}
         trace = [seen.broke.cause, *seen.broke.trace.splitlines()]
         return {str(n): line for n, line in enumerate(trace)}
+    if which == SQL:
+        return {str(n): line for n, line in enumerate(seen.derives.strip().splitlines())}
     lines: tuple[Line, ...] = seen.log if which == LOG else seen.spark_log
     return {str(one.at): one.text for one in lines}
 

@@ -3,7 +3,7 @@ is wrong with it."""
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
@@ -22,6 +22,10 @@ from spark_local.folder import RUNNING
 
 _SPARK: Final = 12
 _WIDE: Final = 110
+_LATE: Final = (
+    "{} of {} rows came later than the watermark and were left out: a longer `watermark` of the"
+    " source takes them"
+)
 _MOST: Final = 500
 """Characters of a sentence; a runner's are shorter."""
 _COLUMNS: Final = (
@@ -92,8 +96,13 @@ class JobActions(View):
 class JobsView(JobActions):
     """The list. Enter goes into a job."""
 
-    DEFAULT_CSS = "JobsView #about { height: 4; padding: 0 1; }"
+    DEFAULT_CSS = """
+    JobsView #about { height: 4; padding: 0 1; }
+    JobsView.large #about { height: 6; }
+    """
     has_filter: ClassVar[bool] = True
+    frames: ClassVar[Mapping[str, str]] = {"jobs": "Jobs  {}", "about": "This job"}
+    summary_in: ClassVar[str] = "jobs"
 
     def compose(self) -> ComposeResult:
         yield Words(name="summary", classes="summary")
@@ -108,7 +117,7 @@ class JobsView(JobActions):
             about.show_parts("")
             return
         typed = self.filter_text
-        found = {name: one for name, one in sorted(seen.jobs.items()) if keeps(typed, name)}
+        found = {one: seen.jobs[one] for one in worst_first(seen.jobs) if keeps(typed, one)}
         self.query_one("#summary", Words).show_parts(*summarise_jobs(seen, len(found), typed))
         empty = "no job is called so" if seen.jobs else NONE_YET
         rows.show_rows(
@@ -147,6 +156,16 @@ def summarise_jobs(seen: Jobs, shown: int, typed: str = "") -> list[Part]:
     return parts
 
 
+def worst_first(jobs: Mapping[str, Status]) -> list[str]:
+    """Names of jobs: those that should run and do not, then by the power of ten of their lag, so
+    that a row stays where it is while its lag moves a little."""
+    return sorted(jobs, key=lambda name: (not jobs[name].sick, -_power(jobs[name]), name))
+
+
+def _power(one: Status) -> int:
+    return len(str(one.lag_records)) if one.lag_records and one.lag_records > 0 else 0
+
+
 def count_states(jobs: Iterable[Status]) -> list[tuple[str, int]]:
     """The states of jobs with the number of jobs in each, the most frequent first."""
     return Counter(map(state_of, jobs)).most_common()
@@ -160,6 +179,8 @@ def about_job(one: Status) -> list[Part]:
         parts += [f"→ {one.remedy[:_MOST]}\n"] if one.remedy else []
     elif one.note:
         parts += [(f"{one.note[:_MOST]}\n", "yellow")]
+    if one.drops_all:
+        parts += [(f"! {_LATE}\n".format(short(one.late_rows), short(one.rows_in)), "yellow")]
     reads = ", ".join(map(str, one.reads)) if isinstance(one.reads, list) else "-"
     parts += [("reads ", "dim"), reads[:_MOST]]
     parts += [(" writes ", "dim"), str(one.writes or "-")[:_MOST]]

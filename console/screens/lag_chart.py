@@ -1,17 +1,23 @@
 """Lag over time as bars, with where it leads."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from rich.text import Text
+from textual.content import Content
+from textual.geometry import Size
 from textual.widget import Widget
 
 from console.model.group_watch import LagPast
 from console.model.trend import Sample, Trend, columns, trend
+from console.screens.chart import draw_axes
 from console.show.figures import age, bars, short
 from console.show.leads import leads
 from console.show.output import plain
 
 _LEAST_S, _MOST_S = 60.0, 3600.0
+_MARKS: Final = 5
+"""Columns for the marks of its axis."""
 
 
 class LagChart(Widget):
@@ -28,22 +34,61 @@ class LagChart(Widget):
         self._trend: Trend | None = None
         self._now_s = 0.0
         self._kept = False
-        self._drawn = Text()
+        self._drawn, self._drawn_size = Text(), Size()
+        self._titles = ("", "")
 
     def show_lag(self, title: str, samples: Sequence[Sample], past: LagPast, now_s: float) -> None:
         """title: what it is the lag of. past: of the group. now_s: the right edge, wall clock."""
         self._title, self._now_s, self._kept = title, now_s, past.kept
         self._trend = trend(samples)
         self._samples = [one for one in samples if now_s - one[0] <= _MOST_S]
-        if (drawn := self._draw()) != self._drawn:
-            self._drawn = drawn
+        if self._draw_anew():
             self.refresh()
 
     def render(self) -> Text:
-        """A line of words and as many lines of bars as there is room for."""
-        return self._draw()
+        """A line of words and as many lines of bars as there is room for; in a frame, axes."""
+        if self.size != self._drawn_size:
+            self._draw_anew()
+        return self._drawn
 
-    def _draw(self) -> Text:
+    def _draw_anew(self) -> bool:
+        """True if it looks another way than before."""
+        before, self._drawn_size = self._drawn, self.size
+        words = self._words()
+        framed = self.has_class("framed")
+        title = f"{self._title} {short(self._samples[-1][1])}" if self._samples else self._title
+        titles = (plain(title), words) if framed else ("", "")
+        if titles != self._titles:
+            self._titles = titles
+            self.border_title, self.border_subtitle = map(Content, titles)
+        self._drawn = self._with_axes() if framed else self._below_words(words)
+        return self._drawn != before
+
+    def _words(self) -> str:
+        """Where it leads, of what time it is known, and its peak."""
+        if not self._samples:
+            return ""
+        top = max(value for _, value in self._samples)
+        # Honest about how much it is: the console's own look is as old as the console.
+        seen = "last" if self._kept else "seen here for"
+        return f"{leads(self._trend)}  {seen} {age(self._seen_s)}, ↑{short(top)}".strip()
+
+    @property
+    def _seen_s(self) -> float:
+        return max(self._now_s - self._samples[0][0], 0.0) if self._samples else 0.0
+
+    def _columns(self, width: int) -> Sequence[float]:
+        return columns(self._samples, width, self._now_s, max(self._seen_s, _LEAST_S))
+
+    def _with_axes(self) -> Text:
+        if not self._samples:
+            return Text("nothing known yet", "dim")
+        begin = f"{age(max(self._seen_s, _LEAST_S))} ago"
+        grows = self._trend is not None and self._trend.grows_s > 0
+        ink = "yellow" if grows else "cyan"
+        return draw_axes(self._columns, self.size, short, _MARKS, begin, ink)
+
+    def _below_words(self, told: str) -> Text:
         width, height = self.size
         text = Text(no_wrap=True, overflow="ellipsis")
         text.append(f"{plain(self._title)} ", "bold")
@@ -55,12 +100,7 @@ class LagChart(Widget):
         if words:
             grows = self._trend is not None and self._trend.grows_s > 0
             text.append(f"  {words}", "yellow" if grows else "green")
-        seen_s = max(self._now_s - self._samples[0][0], 0.0)
-        top = max(value for _, value in self._samples)
-        # Honest about how much it is: the console's own look is as old as the console.
-        seen = "last" if self._kept else "seen here for"
-        text.append(f"  {seen} {age(seen_s)}, ↑{short(top)}", "dim")
-        shown = columns(self._samples, width, self._now_s, max(seen_s, _LEAST_S))
-        for line in bars(shown, width, height - 1):
+        text.append(f"  {told.removeprefix(words).strip()}", "dim")
+        for line in bars(self._columns(width), width, height - 1):
             text.append(f"\n{line}", "cyan")
         return text

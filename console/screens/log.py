@@ -2,6 +2,7 @@
 or all that the console asked, with the command lines that do the same."""
 
 import time
+from collections.abc import Mapping
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
@@ -56,8 +57,11 @@ class LogView(View):
     LogView #about {
         height: auto; max-height: 8; padding: 0 1; border-top: solid $foreground 20%;
     }
+    LogView.large #about { height: 6; }
     """
     has_filter: ClassVar[bool] = True
+    frames: ClassVar[Mapping[str, str]] = {"log": "Log  {}", "about": "Under the cursor"}
+    summary_in: ClassVar[str] = "log"
 
     def __init__(self, place: Place, world: World, journal: Journal) -> None:
         super().__init__(place, world)

@@ -1,7 +1,7 @@
 """Nodes: who lives, who leads the metadata, what moves, and which replicas are missing, why, and
 when they will be there."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
@@ -81,7 +81,13 @@ class NodesView(View):
     NodesView #about { height: auto; max-height: 3; padding: 0 1; margin-top: 1; }
     NodesView #moves { border-top: solid $foreground 20%; }
     NodesView #missing { height: 1fr; border-top: solid $foreground 20%; }
+    NodesView.large #quorum { padding: 0 2; }
+    NodesView.large #about { max-height: 5; margin: 0; }
     """
+    frames: ClassVar[Mapping[str, str]] = {
+        "nodes": "Nodes  {}", "about": "Note", "moves": "Moving  {}",
+        "missing": "Replicas that are not in sync  {}",
+    }  # fmt: skip
 
     def compose(self) -> ComposeResult:
         yield Words(name="quorum")
@@ -105,7 +111,7 @@ class NodesView(View):
         facts = None if self.world.is_foreign else self.world.facts.shown.value
         counts = {key: _count(seen, node, facts) for key, node in found.items()}
         self.query_one("#quorum", Words).show_parts(*_summary(seen))
-        rows.styles.height = 1 + min(len(found), _NODES_MOST)
+        rows.styles.height = (3 if self.is_large else 1) + min(len(found), _NODES_MOST)
         rows.show_rows(
             list(found),
             lambda key: _cells(seen, found[key], counts[key], disks.get(found[key].id), said),
@@ -146,7 +152,7 @@ class NodesView(View):
             if keeps(self.filter_text, one.topic)
         }
         paces = seen.move_paces
-        rows.styles.height = 2 + min(len(found), _MOVES_MOST)
+        rows.styles.height = (3 if self.is_large else 2) + min(len(found), _MOVES_MOST)
         rows.show_rows(
             list(found),
             lambda key: _moving(found[key], paces.get(found[key].place, Pace())),

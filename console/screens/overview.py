@@ -3,11 +3,13 @@ works, and how much room there is."""
 
 import time
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container, Horizontal
+from textual.geometry import Size
 
 from console.model.attention import BAD, attention
 from console.model.disk import LogFolder
@@ -91,6 +93,7 @@ _BROKERS: Final = (
 
 
 _FRAMES: Final = {
+    **dict.fromkeys(_CHARTS, ""),  # whose titles are their own
     "attention": "Attention",
     "disks": "Disk",
     "clients": f"Clients → {key_of(CLIENTS)}",
@@ -107,7 +110,8 @@ class OverviewView(View):
     """The first thing that is seen."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(PAST)
-
+    frames: ClassVar[Mapping[str, str]] = _FRAMES
+    frames_from: ClassVar[Size] = Size(110, 32)
     DEFAULT_CSS = """
     OverviewView #attention { max-height: 6; padding: 0 1; }
     OverviewView #charts { height: 5; margin-top: 1; }
@@ -119,28 +123,23 @@ class OverviewView(View):
     OverviewView.foreign #clients { display: none; }
     OverviewView #busiest { display: none; height: 1fr; }
     OverviewView #tables { height: 1fr; margin-top: 1; }
-    OverviewView #apis { width: 5fr; margin: 0 1; }
-    OverviewView #processes { width: 4fr; margin-right: 1; }
-    OverviewView #brokers { display: none; margin: 1; }
+    OverviewView #apis { width: 1fr; }
+    OverviewView #processes { width: 38; }
+    OverviewView.large #apis { width: 5fr; }
+    OverviewView.large #processes { width: 4fr; }
+    OverviewView #brokers { display: none; margin: 1 0; }
     OverviewView.foreign #charts, OverviewView.foreign #tables { display: none; }
     OverviewView.foreign #brokers { display: block; }
 
-    OverviewView .framed {
-        border: round $foreground 30%; border-title-color: $text-primary;
-        border-title-style: bold; border-subtitle-color: $text-muted;
-    }
-    OverviewView Rows.framed { padding: 0 1; }
-    OverviewView Rows.framed:focus { border: round $border; }
-    OverviewView.roomy #attention { max-height: 8; }
-    OverviewView.roomy #charts { height: 2fr; min-height: 8; max-height: 14; margin: 0; }
-    OverviewView.roomy #about { layout: horizontal; height: 5; margin: 0; }
-    OverviewView.roomy #about Words { height: 5; max-height: 5; width: 1fr; }
-    OverviewView.roomy #busiest { display: block; height: 2fr; }
-    OverviewView.roomy #topics { width: 5fr; }
-    OverviewView.roomy #groups, OverviewView.roomy #joblist { width: 4fr; }
-    OverviewView.roomy #tables { height: 2fr; margin: 0; }
-    OverviewView.roomy #apis, OverviewView.roomy #processes { margin: 0; }
-    OverviewView.roomy.foreign #busiest { display: none; }
+    OverviewView.large #attention { max-height: 8; }
+    OverviewView.large #charts { height: 2fr; min-height: 8; max-height: 14; margin: 0; }
+    OverviewView.large #about { layout: horizontal; height: 5; margin: 0; }
+    OverviewView.large #about Words { height: 5; max-height: 5; width: 1fr; }
+    OverviewView.large #busiest { display: block; height: 2fr; }
+    OverviewView.large #topics { width: 5fr; }
+    OverviewView.large #groups, OverviewView.large #joblist { width: 4fr; }
+    OverviewView.large #tables { height: 2fr; margin: 0; }
+    OverviewView.large.foreign #busiest { display: none; }
     """
 
     def __init__(self, place: Place, world: World) -> None:
@@ -167,27 +166,23 @@ class OverviewView(View):
         yield Rows(_BROKERS, name="brokers", opens=False)
 
     def on_mount(self) -> None:
-        """The frames' titles, which are seen when there is room for frames."""
-        super().on_mount()
-        for name, title in _FRAMES.items():
-            self.query_one(f"#{name}").border_title = title
+        """Only a large window has room for the tables that lead on."""
         for name in _LEADS_TO:
             self.query_one(f"#{name}").display = False
 
     def on_resize(self) -> None:
-        """Higher charts where there is room; frames, and more tables, where there is much."""
+        """Higher charts where there is room; more tables where there is much."""
         self.set_class(self.size.height >= 32, "tall")
-        roomy = self.size.height >= 32 and self.size.width >= 110
-        if roomy != self.has_class("roomy"):
-            self.set_class(roomy, "roomy")
-            for part in (*self.query(Chart), *(self.query_one(f"#{name}") for name in _FRAMES)):
-                part.set_class(roomy, "framed")
-            tables = [self.query_one(f"#{name}", Rows) for name in _LEADS_TO]
-            for table in tables:
-                table.display = roomy
-            if roomy and self.display and isinstance(self.app.focused, Rows):
-                tables[0].focus()
-            self.call_after_refresh(self.paint)
+
+    def _set_large(self, large: bool) -> None:
+        if large == self.is_large:
+            return
+        super()._set_large(large)
+        tables = [self.query_one(f"#{name}", Rows) for name in _LEADS_TO]
+        for table in tables:
+            table.display = large
+        if large and self.display and isinstance(self.app.focused, Rows):
+            tables[0].focus()
 
     def on_rows_opened(self, event: Rows.Opened) -> None:
         """Into the topic, group or job."""
@@ -203,7 +198,7 @@ class OverviewView(View):
         self._disks()
         self._clients(facts)
         self._jobs()
-        if self.has_class("roomy"):
+        if self.is_large:
             risks = self.world.risks.shown.value or ()
             show_topics(self.query_one("#topics", Rows), facts)
             show_groups(
@@ -327,7 +322,7 @@ class OverviewView(View):
     def _jobs(self) -> None:
         seen = self.world.jobs.shown.value
         words = self.query_one("#jobs", Words)
-        words.display = bool(seen and seen.jobs) and not self.has_class("roomy")
+        words.display = bool(seen and seen.jobs) and not self.is_large
         if seen is not None and seen.jobs:
             words.show_parts(("Jobs ", "bold"), *jobs_view.summarise_jobs(seen, len(seen.jobs)))
 

@@ -1,9 +1,9 @@
 """Preview: what a job would derive from the last records of its sources. Nothing is written."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from math import inf
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from textual.app import ComposeResult
 
@@ -20,7 +20,11 @@ _WIDEST: Final = 32
 class PreviewView(View):
     """Asked once; r asks again."""
 
-    DEFAULT_CSS = "PreviewView #said { max-height: 8; padding: 0 1; }"
+    DEFAULT_CSS = """
+    PreviewView #said { max-height: 8; padding: 0 1; }
+    PreviewView.large #said { max-height: 10; }
+    """
+    frames: ClassVar[Mapping[str, str]] = {"said": "Preview", "rows": "Rows  {}"}
 
     def compose(self) -> ComposeResult:
         yield Words(name="said")

@@ -1,5 +1,6 @@
 """One client: which quotas hold for it, and which rule gives them."""
 
+from collections.abc import Mapping
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
@@ -47,7 +48,12 @@ class QuotaView(View):
     QuotaView #holds { height: 6; }
     QuotaView #order { height: 1fr; border-top: solid $foreground 20%; }
     QuotaView #about { height: 2; padding: 0 1; color: $text-muted; }
+    QuotaView.large #holds { height: 8; }
+    QuotaView.large #about { height: 4; }
     """
+    frames: ClassVar[Mapping[str, str]] = {
+        "holds": "Quotas that hold  {}", "order": "Rules  {}", "about": "The rule under the cursor",
+    }  # fmt: skip
 
     def compose(self) -> ComposeResult:
         self._client = client_of(self.place.name)

@@ -1,9 +1,11 @@
 """Quotas: every limit with how much of it is used, and who uses it, the throttled first."""
 
+from collections.abc import Mapping
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.containers import Container
 
 from appliance.quotas.limits import Entity, entity_text
 from console.model.quota_change import proposal
@@ -54,13 +56,20 @@ class QuotasView(View):
     QuotasView #rules { height: 1fr; }
     QuotasView #live { height: 1fr; border-top: solid $foreground 20%; }
     QuotasView #about { height: 2; padding: 0 1; color: $text-muted; }
+    QuotasView.large #about { height: 4; }
+    QuotasView.wide #rules, QuotasView.wide #live { width: 1fr; }
     """
     has_filter: ClassVar[bool] = True
+    frames: ClassVar[Mapping[str, str]] = {
+        "rules": "Quotas  {}", "live": "Clients that use a quota  {}", "about": "Under the cursor",
+    }  # fmt: skip
+    summary_in: ClassVar[str] = "rules"
 
     def compose(self) -> ComposeResult:
         yield Words(name="summary", classes="summary")
-        yield Rows(_RULES, name="rules", opens=False)
-        yield Rows(_LIVE, name="live")
+        with Container(classes="panes"):
+            yield Rows(_RULES, name="rules", opens=False)
+            yield Rows(_LIVE, name="live")
         yield Words(name="about")
 
     def on_mount(self) -> None:

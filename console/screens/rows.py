@@ -13,6 +13,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.binding import BindingType
+from textual.content import Content
 from textual.geometry import Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
@@ -28,7 +29,9 @@ _WIDEST: Final = 72
 """Of a name with figures behind it: farther away one loses the row."""
 _GAP: Final = 2
 _LEAST: Final = 12
-"""For names, before what needs a wide table goes."""
+"""For names, before what needs a wide table goes; twice that in a table that is ROOMY."""
+_ROOMY: Final = 96
+_TITLE_MOST: Final = 200
 _EACH: Final = 20
 """Characters that are looked at for each cell of a column: some take none."""
 
@@ -91,10 +94,11 @@ class Rows(ScrollView, can_focus=True):
         empty: str = "",
         opens: bool = True,
         marks: bool = False,
+        classes: str | None = None,
     ) -> None:
         """empty: the sentence that stands there when there is no row. opens: whether somebody can
-        go into a row. marks: whether rows can be marked."""
-        super().__init__(id=name)
+        go into a row. marks: whether rows can be marked. classes: for styles."""
+        super().__init__(id=name, classes=classes)
         self._columns = tuple(columns)
         self._empty = empty
         self._opens = opens
@@ -107,6 +111,20 @@ class Rows(ScrollView, can_focus=True):
         self._cursor = 0
         self._sorted: int | None = None
         self._drawn: tuple[object, ...] = ()
+        self._made: dict[str, Sequence[Cell]] = {}
+        """Cells of rows that were on the screen since the rows were given."""
+        self._title_text = self._titled = ""
+
+    def set_title(self, title: str) -> None:
+        """The title of its frame from now on; `{}` in it is the number of rows."""
+        self._title_text = title
+        self._entitle()
+
+    def _entitle(self) -> None:
+        words = plain(self._title_text[:_TITLE_MOST].replace("{}", f"{len(self._keys):,}"))
+        if words != self._titled:
+            self._titled = words
+            self.border_title = Content(words)
 
     def show_rows(
         self,
@@ -120,8 +138,10 @@ class Rows(ScrollView, can_focus=True):
         what (key, column number) is sorted by, numbers with the greatest first."""
         here = self.key
         self._given, self._cells, self._by = keys, cells, by
+        self._made = {}
         self._empty = self._empty if empty is None else empty
         self._order()
+        self._entitle()
         self._stay_on(here)
 
     def set_columns(self, columns: Sequence[Column]) -> None:
@@ -146,6 +166,11 @@ class Rows(ScrollView, can_focus=True):
     def marked(self) -> tuple[str, ...]:
         """The marked ones of the rows that there are, in their order."""
         return tuple(key for key in self._keys if key in self._marked) if self._marked else ()
+
+    @property
+    def at_start(self) -> bool:
+        """True if the cursor is on the first row, or there is none."""
+        return self._cursor == 0
 
     @property
     def at_end(self) -> bool:
@@ -179,10 +204,17 @@ class Rows(ScrollView, can_focus=True):
     def _on_screen(self) -> tuple[object, ...]:
         """All that the lines on the screen are made of: nothing is drawn while it stays."""
         top, seen = self.scroll_offset.y, self._keys[self.scroll_offset.y :][: self.size.height]
-        cells = tuple(tuple(self._cells(key)) for key in seen)
+        cells = tuple(map(self._cells_of, seen))
         marked = frozenset(self._marked.intersection(seen)) if self._marked else None
         place = (self._cursor, top, len(self._keys), self.size, self._sorted, marked)
         return (cells, place, self._empty, tuple(seen))
+
+    def _cells_of(self, key: str) -> Sequence[Cell]:
+        """The cells of a row, made once for each time that rows are given."""
+        cells = self._made.get(key)
+        if cells is None:
+            cells = self._made[key] = tuple(self._cells(key))
+        return cells
 
     def _told(self, kind: type[Opened]) -> None:
         if self.key is not None:
@@ -272,13 +304,13 @@ class Rows(ScrollView, can_focus=True):
         base = self.rich_style
         if y == 0:
             head = base + self.get_component_rich_style("rows--head", partial=True)
-            return self._line([self._title(*one) for one in self._seen()], width, head)
+            return self._line([self._head(*one) for one in self._seen()], width, head)
         row = y - 1 + self.scroll_offset.y
         if row >= len(self._keys):
             text = self._empty if not self._keys and y == 1 else ""
             dim = base + self.get_component_rich_style("rows--dim", partial=True)
             return Strip([Segment(set_cell_size(plain(text), width), dim)], width)
-        given = self._cells(self._keys[row])
+        given = self._cells_of(self._keys[row])
         cells = [given[n] for n in self._shown()]
         if self._keys[row] in self._marked:
             cells[0] = (f"● {_words(cells[0])}", "warn")
@@ -287,7 +319,7 @@ class Rows(ScrollView, can_focus=True):
             return self._line([_words(one) for one in cells], width, style)
         return self._line(cells, width, base)
 
-    def _title(self, column: Column, width: int) -> str:
+    def _head(self, column: Column, width: int) -> str:
         sorted_by = self._sorted is not None and self._columns[self._sorted] is column
         return f"{column.title[: width - 1]}↓" if sorted_by else column.title
 
@@ -319,7 +351,8 @@ def fitting(columns: Sequence[Column], width: int) -> list[int]:
     """The numbers of the columns that a table of `width` characters has room for. Those that want
     the widest table go first where names would be cut to a few letters."""
     shown = [n for n, one in enumerate(columns) if one.fits(width)]
-    while _left([columns[n] for n in shown], width) < _LEAST:
+    least = _LEAST if width < _ROOMY else 2 * _LEAST
+    while _left([columns[n] for n in shown], width) < least:
         more = [n for n in shown if columns[n].from_width]
         if not more:
             break

@@ -1,9 +1,11 @@
 """One topic: its traffic, its partitions, and its settings with what each is for."""
 
+from collections.abc import Mapping
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.containers import Container, Vertical
 
 from console.model.configs import Setting
 from console.model.copies import Copy, Placed
@@ -54,15 +56,28 @@ class TopicView(View):
     TopicView #partitions { height: 2fr; }
     TopicView #copies { height: 5; border-top: solid $foreground 20%; }
     TopicView #settings { height: 3fr; border-top: solid $foreground 20%; }
-    TopicView #about { height: 3; color: $text-muted; }
+    TopicView #about { height: 3; padding: 0 1; color: $text-muted; }
+    TopicView #of-partitions { height: 2fr; }
+    TopicView #of-settings { height: 3fr; }
+    TopicView.large #copies { height: 7; }
+    TopicView.large #about { height: 5; }
+    TopicView.wide #of-partitions { height: 1fr; width: 1fr; }
+    TopicView.wide #of-settings { height: 1fr; width: 1fr; }
     """
+    frames: ClassVar[Mapping[str, str]] = {
+        "partitions": "Partitions  {}", "copies": "Replicas of the partition  {}",
+        "settings": "Settings  {}", "about": "This setting",
+    }  # fmt: skip
 
     def compose(self) -> ComposeResult:
         yield Words(name="summary", classes="summary")
-        yield Rows(_PARTITIONS, name="partitions", opens=False)
-        yield Rows(_COPIES, name="copies", opens=False)
-        yield Rows(_SETTINGS, name="settings")
-        yield Words(name="about")
+        with Container(classes="panes"):
+            with Vertical(id="of-partitions"):
+                yield Rows(_PARTITIONS, name="partitions", opens=False)
+                yield Rows(_COPIES, name="copies", opens=False)
+            with Vertical(id="of-settings"):
+                yield Rows(_SETTINGS, name="settings")
+                yield Words(name="about")
 
     def on_mount(self) -> None:
         """All settings are shown at first."""

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.containers import Container
 
 from console.model.cluster import Seen
 from console.model.history import TOPIC_KEPT
@@ -14,6 +15,7 @@ from console.model.local import Facts
 from console.model.stats import TopicRate
 from console.screens import record_forms, topic_forms
 from console.screens.actions import ALL_TOPICS, bindings
+from console.screens.beside import PARTITIONS, show_partitions
 from console.screens.places import RECORDS, TAIL, TOPIC, TRASH, Place, keeps
 from console.screens.rows import Cell, Column, Rows
 from console.screens.view import View, Words
@@ -45,10 +47,18 @@ class TopicsView(View):
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(ALL_TOPICS)
     has_filter: ClassVar[bool] = True
+    frames: ClassVar[Mapping[str, str]] = {"topics": "Topics  {}", "beside": ""}
+    summary_in: ClassVar[str] = "topics"
+    DEFAULT_CSS = """
+    TopicsView.wide #topics { width: 5fr; }
+    TopicsView.wide #beside { width: 3fr; }
+    """
 
     def compose(self) -> ComposeResult:
         yield Words(name="summary", classes="summary")
-        yield Rows(_COLUMNS, name="topics", marks=True)
+        with Container(classes="panes"):
+            yield Rows(_COLUMNS, name="topics", marks=True)
+            yield Rows(PARTITIONS, name="beside", opens=False, classes="beside")
 
     def paint(self) -> None:
         facts = self.world.facts.shown.value
@@ -66,6 +76,7 @@ class TopicsView(View):
             return
         self.query_one(Words).show_parts("")
         self.query_one(Rows).show_rows([], lambda key: (key,), empty=self.waiting())
+        self._beside()
 
     def _paint(self, names: list[str], cells: Any, by: Any) -> None:
         typed = self.filter_text
@@ -79,8 +90,19 @@ class TopicsView(View):
         if self.world.is_foreign:
             said += "; sizes and rates are known of an appliance of this host only"
         self.query_one(Words).show_parts((said, "dim"))
-        empty = "no topic is called so" if typed else "no topic yet: n makes one"
+        empty = "no topic is called so: Esc shows all" if typed else "no topic yet: n makes one"
         self.query_one(Rows).show_rows(shown, cells, by, empty=empty)
+        self._beside()
+
+    def _beside(self) -> None:
+        """Shows the partitions of the topic under the cursor."""
+        show_partitions(self, self.query_one("#beside", Rows), self.query_one(Rows).key)
+
+    def on_rows_moved(self, event: Rows.Moved) -> None:
+        """Another topic is under the cursor."""
+        event.stop()
+        if event.rows.id == "topics":
+            self._beside()
 
     def action_browse(self) -> None:
         """The records of the topic under the cursor."""

@@ -1,5 +1,6 @@
 """Deleted topics: what can be brought back, until when."""
 
+from collections.abc import Mapping
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
@@ -29,6 +30,8 @@ class TrashView(View):
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(IN_TRASH)
     has_filter: ClassVar[bool] = True
+    frames: ClassVar[Mapping[str, str]] = {"trash": "Deleted topics  {}"}
+    summary_in: ClassVar[str] = "trash"
 
     def compose(self) -> ComposeResult:
         yield Words(name="summary", classes="summary")

@@ -1,10 +1,12 @@
 """Transactions: which are open, for how long, and what each of them keeps from read_committed
 readers."""
 
+from collections.abc import Mapping
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.containers import Container
 
 from console.model.open_transactions import Held, Open, is_late
 from console.model.transaction_changes import proposal
@@ -47,12 +49,19 @@ class TxnsView(View):
     DEFAULT_CSS = """
     TxnsView #txns { height: 1fr; }
     TxnsView #held { height: 1fr; border-top: solid $foreground 20%; }
+    TxnsView.wide #txns { width: 5fr; }
+    TxnsView.wide #held { width: 3fr; }
     """
+    frames: ClassVar[Mapping[str, str]] = {
+        "txns": "Open transactions  {}", "held": "Partitions of this transaction  {}",
+    }  # fmt: skip
+    summary_in: ClassVar[str] = "txns"
 
     def compose(self) -> ComposeResult:
         yield Words(name="summary", classes="summary")
-        yield Rows(_COLUMNS, name="txns", opens=False)
-        yield Rows(_HELD, name="held")
+        with Container(classes="panes"):
+            yield Rows(_COLUMNS, name="txns", opens=False)
+            yield Rows(_HELD, name="held")
 
     def paint(self) -> None:
         seen = self.world.transactions.shown.value
@@ -65,7 +74,8 @@ class TxnsView(View):
         self.query_one(Words).show_parts((self._summary(len(found), seen), "dim"))
         rows.show_rows(
             list(found), lambda key: _cells(found[key]), lambda key, n: _by(found[key], n),
-            empty="no open transaction is called so" if self.filter_text else "nothing is open",
+            empty="no open transaction is called so" if self.filter_text else
+            "no transaction is open",
         )  # fmt: skip
         self._partitions(held, found.get(rows.key or ""))
 

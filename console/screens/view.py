@@ -1,17 +1,21 @@
 """The base of all views: a place, the world they read, and painting after a change."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 from rich.cells import cell_len
 from rich.text import Text
 from textual.binding import BindingType
 from textual.containers import Vertical
+from textual.geometry import Size
 from textual.message import Message
+from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from console.model.change import Proposal
 from console.screens.changes.form import Form
 from console.screens.places import Place
+from console.screens.rows import Rows
 from console.screens.world import World
 from console.show.output import plain
 
@@ -22,6 +26,10 @@ Part = str | tuple[str, str]
 """Words, or words with a style of rich."""
 _LINE_MOST: Final = 2_000
 """Characters of one line: who broke a name of 100,000 into lines held up every key."""
+FRAMED: Final = Size(100, 26)
+"""The least size of a view whose parts stand in frames; a terminal has four lines more."""
+WIDE: Final = 156
+"""Columns of a view from which on a list and what is under its cursor stand side by side."""
 
 
 class View(Vertical):
@@ -29,8 +37,32 @@ class View(Vertical):
     world's last answers and asks nothing."""
 
     BINDINGS: ClassVar[list[BindingType]] = []
-    DEFAULT_CSS = "View { height: 1fr; }"
+    DEFAULT_CSS = """
+    View { height: 1fr; }
+    View Rows { padding: 0 1; }
+    View .summary { height: 1; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
+    View .panes { layout: vertical; height: 1fr; }
+    View .beside { display: none; }
+    View.wide .panes { layout: horizontal; }
+    View.wide .beside { display: block; }
+    View.large .summary { padding: 0 2; }
+    View.large .summary.in-frame { display: none; }
+    View .framed {
+        border: round $foreground 30% !important; padding: 0 1;
+    }
+    View Rows, View Words, View .framed {
+        border-title-color: $text-primary; border-title-style: bold;
+        border-subtitle-color: $text-muted;
+    }
+    View Rows.framed:focus { border: round $border !important; }
+    """
     has_filter: ClassVar[bool] = False
+    frames: ClassVar[Mapping[str, str]] = {}
+    """Names of the parts that stand in frames in a large window, with their titles; `{}` in the
+    title of a table is its number of rows."""
+    summary_in: ClassVar[str] = ""
+    """Name of the part whose frame has the summary in its lower edge; "" where it stays a line."""
+    frames_from: ClassVar[Size] = FRAMED
 
     class Go(Message):
         """Somebody wants to see another place."""
@@ -48,7 +80,48 @@ class View(Vertical):
 
     def on_mount(self) -> None:
         """Its parts are there."""
+        for name, title in self.frames.items():
+            part = self.query_one(f"#{name}")
+            if isinstance(part, Rows):
+                part.set_title(title)
+            elif title:
+                part.border_title = title
+        if self.summary_in:
+            summary = self.query_one("#summary", Words)
+            summary.edge = self.query_one(f"#{self.summary_in}")
+            summary.add_class("in-frame")
         self.is_ready = True
+
+    def on_resize(self) -> None:
+        """Frames, and parts side by side, where there is room for them."""
+        least, size = self.frames_from, self.size
+        self._set_large(size.width >= least.width and size.height >= least.height)
+        wide = size.width >= WIDE
+        if wide != self.is_wide:
+            self.set_class(wide, "wide")
+            self.call_after_refresh(self._repaint)
+
+    def _set_large(self, large: bool) -> None:
+        if large != self.is_large:
+            self.set_class(large, "large")
+            for name in self.frames:
+                self.query_one(f"#{name}").set_class(large, "framed")
+            self.call_after_refresh(self._repaint)
+
+    def _repaint(self) -> None:
+        """Paints for another size, unless it is gone meanwhile."""
+        if self.is_ready and self.is_attached and self.display:
+            self.paint()
+
+    @property
+    def is_large(self) -> bool:
+        """True if its parts stand in frames."""
+        return self.has_class("large")
+
+    @property
+    def is_wide(self) -> bool:
+        """True if parts stand side by side."""
+        return self.has_class("wide")
 
     def paint(self) -> None:
         """Show what is known now."""
@@ -93,6 +166,8 @@ class Words(Static):
     def __init__(self, *, name: str | None = None, classes: str | None = None) -> None:
         super().__init__(Text(), markup=False, id=name, classes=classes)
         self.told = ""
+        self.edge: Widget | None = None
+        """The part whose frame has the same words in its lower edge."""
         self._parts: tuple[Part, ...] = ()
 
     def show_parts(self, *parts: Part) -> None:
@@ -106,6 +181,8 @@ class Words(Static):
             words, style = (part, "") if isinstance(part, str) else part
             text.append("\n".join(map(_line, words.split("\n"))), style or None)
         before, self.told = self.told, text.plain
+        if self.edge is not None:
+            self.edge.border_subtitle = text.copy() if text.plain.strip() else None
         self.update(text, layout=not self._fits_as(before))
 
     def _fits_as(self, before: str) -> bool:

@@ -50,6 +50,8 @@ from console.screens.places import (
     QUOTA,
     QUOTAS,
     RECORD,
+    RECORDS,
+    TAIL,
     TOPIC,
     TOPICS,
     TRASH,
@@ -67,6 +69,8 @@ from spark_local.board import TOPIC as TOPIC_OF_JOBS
 T = TypeVar("T")
 _KEPT: Final = 20
 _LISTED: Final = (TRASH, TXNS)
+_BESIDE: Final = {TOPICS: TOPIC, GROUPS: GROUP, RECORDS: RECORD, TAIL: RECORD}
+"""List → the kind of what stands beside it in a wide window."""
 _NEVER_S: Final = float("inf")
 
 
@@ -87,7 +91,12 @@ class TopicSeen:
 class World:
     """The sources over one Link, which must be read-only. filter_groups: which names the view of
     groups shows, read when they are asked. asked_records: topic → what was typed to find some.
-    decoders: those that wait for nobody, for the loop. choices: which of them reads what."""
+    decoders: those that wait for nobody, for the loop. choices: which of them reads what. beside:
+    what is shown beside the list where somebody is, None where nothing is. newest_first: how lists
+    of records are sorted."""
+
+    beside: Place | None = None
+    newest_first = True
 
     def __init__(self, link: Link, jobs: str | None = None) -> None:
         """jobs: the jobs folder that somebody named."""
@@ -189,7 +198,12 @@ class World:
             found.append(self.events)
         if here.kind in self._asks and (here.kind not in (JOB, PREVIEW) or knows_jobs):
             found.append(self.detail(here))
-        return found
+        return found + self._beside(here)
+
+    def _beside(self, here: Place) -> list[Source[Any]]:
+        beside = self.beside
+        seen = beside is not None and _BESIDE.get(here.kind) == beside.kind
+        return [self.detail(beside)] if beside is not None and seen else []
 
     def _of_nodes(self, here: Place) -> list[Source[Any]]:
         """The sources about nodes, read at every place of a cluster. Skipped over SASL."""

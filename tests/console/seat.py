@@ -105,9 +105,9 @@ class Seat:
         await self._pilot.pause()
 
     async def still_picture(self, draw):
-        """What `draw` gives once it has given the same for two seconds."""
+        """What `draw` gives once it has given the same for half a second."""
         last, same = draw(), 0
-        while same < 2.0 / _LOOK_S:
+        while same < 0.5 / _LOOK_S:
             await self._pilot.pause(_LOOK_S)
             before, last = last, draw()
             same = same + 1 if last == before else 0

@@ -1,6 +1,7 @@
 """Records on the screen and under it, over a real appliance: browse, tail, one record, export."""
 
 import json
+import re
 import threading
 import time
 
@@ -254,7 +255,7 @@ def test_a_long_search_goes_on_when_it_is_told_to(filled):
         await seat.sees(f"found {2 * PAGE:,} in")
         await seat.press("m")
         await seat.sees("all looked at", f"found {2 * PAGE + 100:,} in")
-        await seat.press("G")
+        await seat.press("G", "g")
         await seat.sees(str(2 * PAGE + 99))
 
     sit(filled.bootstrap, act, first=Place("records", "rec.many"))
@@ -385,3 +386,33 @@ def test_whatever_a_record_holds_is_shown_as_text(filled):
         await seat.sees(str(MOST), str(-MOST - 1))
 
     sit(filled.bootstrap, act, first=Place("records", "rec.hostile"))
+
+
+def test_the_newest_records_come_first_until_the_order_is_turned(filled):
+    async def act(seat):
+        def numbers():
+            return [int(one) for one in re.findall(r'"n": (\d+)', seat.text())]
+
+        await seat.sees("found 150 in")
+        assert numbers()[:3] == [299, 298, 297]
+        await seat.press("j")
+        assert seat.app.view.under_cursor() == (1, 99)
+        await seat.press("i")
+        await seat.until(lambda: numbers()[:2] == [150, 151], "the oldest first")
+        await seat.press("escape", "b")
+        await seat.sees("found 150 in")
+        assert numbers()[:2] == [150, 151], "it stays so"
+
+    sit(filled.bootstrap, act, first=Place("records", "rec.orders"))
+
+
+def test_a_wide_window_has_the_record_under_the_cursor_beside_the_list(filled):
+    async def act(seat):
+        await seat.sees("found 150 in", "rec.orders 2:99", "CreateTime", "Header trace", "t299")
+        await seat.press("j", "j")
+        await seat.sees("rec.orders 0:99", "t297")
+        await seat.resize(*SMALL)
+        await seat.misses("CreateTime")
+        assert seat.app.world.beside is None
+
+    sit(filled.bootstrap, act, size=LARGE, first=Place("records", "rec.orders"))

@@ -97,6 +97,19 @@ def test_a_line_that_is_wrong_is_told_by_its_number(forks, line, why):
     assert why in done.stderr.decode()
 
 
+def test_a_record_for_a_partition_that_is_not_there_is_told_by_its_number(forks):
+    forks.run("topic", "create", "trip.one")
+    lines = b'{"value": "a"}\n{"partition": 0, "value": "b"}\n{"partition": 1, "value": "c"}\n'
+    done = forks.run("produce", "trip.one", "-J", stdin=lines)
+    said = done.stderr.decode()
+    assert done.returncode == 1
+    assert said.startswith("penstock: record 3 is for partition 1, and trip.one has partition 0 al")
+    assert "penstock topic add-partitions trip.one --to 2" in said
+    forks.run("topic", "create", "trip.three", "-p", "3")
+    done = forks.run("produce", "trip.three", "-p", "7", stdin=b"a\n")
+    assert b"record 1 is for partition 7, and trip.three has the partitions 0 to 2" in done.stderr
+
+
 @pytest.mark.parametrize("other", ["-f%v", "-kx", "-K:", "-Z", "--null", "--encoding=hex"])
 def test_what_says_the_same_twice_is_refused(forks, other):
     done = forks.run("produce", "trip.wrong", "-J", other)

@@ -59,3 +59,11 @@ def test_where_there_is_no_room_for_it_a_line_says_what_helps(place, monkeypatch
     with pytest.raises(Failure, match="No space left on device") as told:
         run._folder()
     assert "TMPDIR" in told.value.hint
+
+
+def test_settings_that_there_are_not_are_warned_of(capsys):
+    run.warn_of({"nosuch.setting": "1", "log.retention.ms": "1000"})
+    told = capsys.readouterr().err
+    assert told.startswith("warning: ") and "nosuch.setting" in told and told.count("\n") == 1
+    with pytest.raises(Failure, match=r"log\.retention\.ms"):
+        run.warn_of({"log.retention.ms": "soon"})

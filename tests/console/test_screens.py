@@ -1,6 +1,7 @@
 """The console as somebody uses it: keys are pressed, the screen is read, over a real appliance."""
 
 import re
+import time
 
 import pytest
 
@@ -12,6 +13,7 @@ from console.screens.log import LogView
 from console.screens.places import HOME, LISTS, LOG, Place
 from console.screens.rows import Rows
 from console.screens.views import VIEWS
+from console.show import figures
 from tests.console.seat import LARGE, SMALL, reading, sit, tab
 from tests.console_process import typing
 
@@ -65,7 +67,7 @@ def test_groups_and_their_lag(filled, size):
     async def act(seat):
         await seat.press("3")
         await seat.sees("screens.readers", "empty")
-        await seat.until(lambda: " 400 " in seat.line("screens.readers"), "its lag")
+        await seat.until(lambda: re.search(r"screens\.readers .* 400 ", seat.text()), "its lag")
         await seat.press(":")
         await seat.type("g screens.readers")
         await seat.press("enter")
@@ -177,7 +179,9 @@ def test_the_mouse_goes_to_tabs_and_rows(filled):
         await seat.press("escape")
         await seat.click(offset=(15, 1))
         await seat.sees("screens.quiet")
-        row = next(n for n, line in enumerate(seat.lines()) if line.startswith("screens.quiet"))
+        row = next(
+            n for n, line in enumerate(seat.lines()) if line.strip().startswith("screens.quiet")
+        )
         await seat.click(offset=(3, row))
         await seat.until(lambda: seat.app.view.query_one(Rows).key == "screens.quiet")
         await seat.click(offset=(3, row))
@@ -341,3 +345,57 @@ def test_the_overview_follows_the_size_of_its_window(filled):
         assert seat.app.here == HOME, "what is not seen is not gone into"
 
     sit(filled.bootstrap, act, size=SMALL)
+
+
+def test_a_filter_begins_empty(filled):
+    async def act(seat):
+        await seat.press("2")
+        await seat.sees("screens.orders", "screens.quiet")
+        await seat.press("/", *"quiet", "enter")
+        await seat.misses("screens.orders ")
+        await seat.press("/")
+        await seat.sees("screens.orders")
+        await seat.press(*"orders", "enter")
+        await seat.misses("screens.quiet ")
+        assert "screens.orders" in seat.text()
+
+    sit(filled.bootstrap, act)
+
+
+def test_times_are_shown_in_the_zone_of_the_host_or_in_utc(filled, monkeypatch):
+    monkeypatch.setenv("TZ", "XYZ-5")
+    time.tzset()
+
+    async def act(seat):
+        app = seat.app
+        await seat.sees("XYZ")
+        assert figures.moment(0) == "1970-01-01 05:00:00"
+        await seat.press("Z")
+        await seat.hears("times are in UTC")
+        await seat.misses("XYZ")
+        assert figures.moment(0) == "1970-01-01 00:00:00"
+        await seat.press("Z", "Z")
+        await seat.until(lambda: app.zone.zone_name == "UTC")
+
+    try:
+        sit(filled.bootstrap, act, size=LARGE)
+        assert figures.moment(0) == "1970-01-01 05:00:00", "the process has its zone back"
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_a_wide_window_has_what_is_under_the_cursor_beside_a_list(filled):
+    async def act(seat):
+        await seat.press("2")
+        await seat.sees("Partitions  3", "████████████")
+        await seat.press("j")
+        await seat.sees("Partitions  1")
+        await seat.press("3")
+        await seat.sees("Lag by partition  ", "400")
+        await seat.press("1")
+        await seat.until(lambda: seat.app.here == HOME)
+        asked = [one.name for one in seat.app.world.asked(HOME)]
+        assert not any("screens." in name for name in asked), "what is not seen is not asked"
+
+    sit(filled.bootstrap, act, size=LARGE)

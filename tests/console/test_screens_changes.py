@@ -36,7 +36,7 @@ def value(bootstrap, name, key):
 
 async def under_cursor(seat, name):
     def there():
-        rows = seat.app.view.query(Rows).last()
+        rows = [one for one in seat.app.view.query(Rows) if one.display][-1]
         if rows.key != name and rows.count:
             keys = list(rows._keys)
             if name in keys:

@@ -210,3 +210,18 @@ def test_it_is_suspended_and_comes_back(alone, how):
         assert terminal.ends() == 0
     finally:
         terminal.close()
+
+
+def test_without_its_mouse_the_terminal_has_it(alone):
+    said = {}
+    for flags in ((), ("--no-mouse",)):
+        terminal = Terminal("topics", "--read-only", *flags, PENSTOCK_BOOTSTRAP=alone.bootstrap)
+        try:
+            terminal.until("READ-ONLY")
+            terminal.type("q")
+            assert terminal.ends() == 0
+            said[flags] = terminal.said
+        finally:
+            terminal.close()
+    assert b"\x1b[?1000h" in said[()]
+    assert b"\x1b[?1000h" not in said["--no-mouse",] and b"\x1b[?1006h" not in said["--no-mouse",]

@@ -7,12 +7,14 @@ import pytest
 from console.model import job_changes
 from console.model.failure import Failure
 from console.model.job_preview import Preview, read
+from console.model.jobs import Status
+from console.screens.jobs import worst_first
 from console.screens.places import Place
 from console.screens.rows import Rows
 from console.screens.view import Words
 from spark_local.board import Board
 from spark_local.cause import JobError
-from spark_local.folder import Folder
+from spark_local.folder import RUNNING, Folder
 from spark_local.jobfile import load
 from tests.console.seat import LARGE, SMALL, reading, sit, tab
 
@@ -74,8 +76,9 @@ def test_jobs_are_seen_with_what_is_wrong_with_them(alone, folder, size):
         await seat.sees("Its last failure: the cause first", "File x")
         lines = seat.lines()
         head = next(n for n, line in enumerate(lines) if "the cause first" in line)
-        assert lines[head + 1].strip() == "ValueError: no such hour", "the cause comes first"
-        assert lines[head + 2].startswith("Traceback")
+        told = [line.split("│")[line.startswith("│")].strip() for line in lines[head + 1 :]]
+        assert told[0] == "ValueError: no such hour", "the cause comes first"
+        assert told[1].startswith("Traceback")
 
     with folder.locked():
         sit(alone.bootstrap, act, size=size, jobs=str(folder.path))
@@ -170,7 +173,8 @@ def test_a_preview_is_a_command_beside_the_console(alone, folder):
         await seat.sees("would derive 3 rows", "who STRING, n BIGINT")
         await seat.press("s", "s")
         await seat.sees("n↓")
-        assert [line.split()[1] for line in seat.lines() if line.startswith("a ")] == [
+        lines = [line.strip("│ ") for line in seat.lines()]
+        assert [line.split()[1] for line in lines if line.startswith("a ")] == [
             "20",
             "3",
             "1",
@@ -204,7 +208,7 @@ def test_jobs_are_started_stopped_reset_and_removed_after_a_plan(alone, folder):
 
     async def act(seat):
         await seat.sees("busy")
-        await seat.press("j", "S")
+        await seat.press("S")
         await seat.plan()
         await seat.sees("Stop job busy", "stopped", "The current batch is finished")
         assert "job stop busy --jobs" in seat.text()
@@ -261,3 +265,48 @@ def test_with_read_only_no_job_is_changed(alone, folder):
         alone.bootstrap, act, size=LARGE, first=Place("jobs"), jobs=str(folder.path), read_only=True
     )
     assert [one.read_wish().number for one in folder.jobs()] == numbers
+
+
+def test_what_a_job_derives_stands_beside_its_log_or_in_its_place(alone, folder):
+    async def act(seat):
+        await seat.sees("Its log: following", "What it derives", "SELECT who FROM events")
+        await seat.resize(*SMALL)
+        await seat.misses("SELECT who")
+        await seat.press(*"vvv")
+        await seat.sees("What it derives: as its file has it", "SELECT who FROM events")
+        await seat.press("t")
+        await seat.sees("Its log: following")
+
+    sit(alone.bootstrap, act, size=LARGE, first=Place("job", "busy"), jobs=str(folder.path))
+
+
+def test_a_job_whose_rows_are_all_late_is_warned_about(alone, folder):
+    place = folder.find_job("busy")
+    board = Board(place, None, place.read_wish().number)
+    board.describe(place.job(), "local[2]")
+    board.set("running")
+    board.progress(PROGRESS | {"late_rows": 4900})
+    board.publish_state()
+
+    async def act(seat):
+        await seat.sees("4.90k of 5.00k rows came later than the watermark")
+        await seat.press("escape")
+        await seat.sees("busy", "broken", "fresh")
+        lines = [n for n, line in enumerate(seat.lines()) for one in ("broken", "busy", "fresh")
+                 if line.strip("│ ").startswith(f"{one} ")]  # fmt: skip
+        assert lines == sorted(lines), "what failed comes first, then the farthest behind"
+
+    with folder.locked():
+        sit(alone.bootstrap, act, size=LARGE, first=Place("job", "busy"), jobs=str(folder.path))
+
+
+def test_the_worst_jobs_come_first():
+    def one(state, lag):
+        fields = dict.fromkeys(Status.__dataclass_fields__)
+        return Status(**fields | {"wish": RUNNING, "state": state, "lag_records": lag})
+
+    jobs = {
+        "a": one("running", 0), "b": one("running", 700), "c": one("failed", 0),
+        "d": one("running", 90_000), "e": one("running", 999), "f": one("waiting", None),
+    }  # fmt: skip
+    assert worst_first(jobs) == ["c", "f", "d", "b", "e", "a"]

@@ -41,8 +41,14 @@ AGE = re.compile(r" +[●○◌] +\S+ \S+ *$")
 @pytest.fixture(scope="module")
 def shop(alone):
     """An appliance with the orders that are listed; everything else is made up."""
-    typing(alone.bootstrap)("topic", "create", "orders", "-p", "3", "-c", "retention.ms=-1")
-    producer = Producer({"bootstrap.servers": alone.bootstrap, "linger.ms": 1000})
+    fill(alone.bootstrap)
+    return alone
+
+
+def fill(bootstrap):
+    """Forty orders."""
+    typing(bootstrap)("topic", "create", "orders", "-p", "3", "-c", "retention.ms=-1")
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 1000})
     for n in range(40):
         order = {"id": 9_007_199_254_740_993 + n, "total": n * 1.25, "paid": n % 3 == 0}
         value, key = json.dumps(order), f"customer-{n % 7}"
@@ -51,7 +57,6 @@ def shop(alone):
         headers = [("trace", b"%d" % n)] if n % 2 else None
         producer.produce("orders", told, key, n % 3, timestamp=at, headers=headers)
     assert producer.flush(30) == 0
-    return alone
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from appliance.history.audit_log import entry_of
 from appliance.ring.security_table import ACCESS_DENIED, LOGIN_FAILED, SecurityTable
 from appliance.shell.audit import LONGEST, MOST, Trail
 from console.model.audit import AuditFilter, AuditReader
+from tests.console_process import typing
 from tests.control.test_keeping import Threads
 
 SECOND_NS = 1_000_000_000
@@ -195,6 +196,23 @@ def test_files_are_bounded_in_size_and_number_and_followed(world):
     trail.note_login((0, "SASL"), "PLAIN", "User:last" + "x" * 200, "10.0.0.1", "")
     world.turn()
     assert len(os.listdir(world.folder)) == 2
+
+
+def test_who_has_read_the_files_holds_none_of_them(world):
+    world.begin(max_bytes=300, files=3)
+    for n in range(8):
+        world.trail().note_login((0, "SASL"), "PLAIN", f"User:{n}", "10.0.0.1", "")
+        world.turn()
+
+    def held():
+        there = (f"/proc/self/fd/{one}" for one in os.listdir("/proc/self/fd"))
+        names = (os.readlink(one) for one in there if os.path.exists(one))
+        return [one for one in names if one.startswith(str(world.folder) + "/penstock.audit")]
+
+    ours = held()
+    assert "User:7" in typing("nobody:1")("audit", "--data", str(world.folder)).stdout
+    next(AuditReader(world.folder).entries())  # and looks no further
+    assert held() == ours
 
 
 def test_entries_are_found_by_who_and_since_when():

@@ -1,5 +1,6 @@
 """ACLs: which rules there are, or those that hold for one principal."""
 
+from collections.abc import Mapping
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
@@ -34,8 +35,10 @@ class AclsView(View):
     BINDINGS: ClassVar[list[BindingType]] = bindings(ALL_ACLS)
     DEFAULT_CSS = """
     AclsView #about { height: 2; padding: 0 1; color: $text-muted; }
+    AclsView.large #about { height: 3; }
     """
     has_filter: ClassVar[bool] = True
+    frames: ClassVar[Mapping[str, str]] = {"acls": "ACLs  {}", "about": "This ACL"}
 
     def compose(self) -> ComposeResult:
         yield Words(name="summary", classes="summary")

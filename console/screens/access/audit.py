@@ -1,6 +1,7 @@
 """The audit: who logged in, who failed to, who was denied what, who changed what; the newest last
 (docs/audit.md)."""
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from textual.app import ComposeResult
@@ -47,8 +48,10 @@ class AuditView(View):
     AuditView #about {
         height: auto; max-height: 7; padding: 0 1; border-top: solid $foreground 20%;
     }
+    AuditView.large #about { height: 6; }
     """
     has_filter: ClassVar[bool] = True
+    frames: ClassVar[Mapping[str, str]] = {"audit": "Audit  {}", "about": "This entry"}
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)

@@ -1,6 +1,7 @@
 """A right: whether somebody may do something with one resource, which ACL or setting decides it,
 who else may, and all ACLs about that resource."""
 
+from collections.abc import Mapping
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
@@ -33,7 +34,11 @@ class CanView(View):
     CanView #verdict { height: 3; padding: 0 1; }
     CanView #holders { height: 1fr; }
     CanView #rules { height: 1fr; border-top: solid $foreground 20%; }
+    CanView.large #verdict { height: 4; }
     """
+    frames: ClassVar[Mapping[str, str]] = {
+        "verdict": "Answer", "holders": "Who may  {}", "rules": "ACLs about it  {}",
+    }  # fmt: skip
 
     def compose(self) -> ComposeResult:
         self._asked: Question = question(self.place.name)

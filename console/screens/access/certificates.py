@@ -1,6 +1,7 @@
 """Certificates: what each TLS listener shows, and when it ends."""
 
 import time
+from collections.abc import Mapping
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
@@ -31,8 +32,12 @@ class CertificatesView(View):
     BINDINGS: ClassVar[list[BindingType]] = bindings(ALL_CERTIFICATES)
     DEFAULT_CSS = """
     CertificatesView #about { height: 4; padding: 0 1; border-top: solid $foreground 20%; }
+    CertificatesView.large #about { height: 5; }
     """
     has_filter: ClassVar[bool] = True
+    frames: ClassVar[Mapping[str, str]] = {
+        "certificates": "Certificates  {}", "about": "This certificate",
+    }  # fmt: skip
 
     def compose(self) -> ComposeResult:
         yield Words(name="summary", classes="summary")

@@ -1,6 +1,7 @@
 """Users: who can log in by which mechanisms, what they may do, and when they last did."""
 
 import time
+from collections.abc import Mapping
 from datetime import datetime
 from typing import ClassVar, Final
 
@@ -41,8 +42,10 @@ class UsersView(View):
     BINDINGS: ClassVar[list[BindingType]] = bindings(ALL_USERS)
     DEFAULT_CSS = """
     UsersView #about { height: 5; padding: 0 1; border-top: solid $foreground 20%; }
+    UsersView.large #about { height: 6; }
     """
     has_filter: ClassVar[bool] = True
+    frames: ClassVar[Mapping[str, str]] = {"users": "Principals  {}", "about": "May"}
 
     def compose(self) -> ComposeResult:
         yield Words(name="summary", classes="summary")

@@ -1,11 +1,12 @@
 """Records of a topic: a search that runs by itself, or the tail; one box says where, one what."""
 
 import time
+from collections.abc import Mapping
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Horizontal
+from textual.containers import Container, Horizontal
 from textual.widgets import Input
 
 from console.model.decoding.decoded import KEY, VALUE
@@ -13,20 +14,22 @@ from console.model.failure import Failure
 from console.model.records.export import Export
 from console.model.records.filter_text import GRAMMAR as FILTERS
 from console.model.records.found import Found
+from console.model.records.leaf import Leaf
 from console.model.records.running import DONE, FAILED, PLANNING, STOPPED, Running
 from console.model.records.seeking import GRAMMAR as SEEKS
 from console.model.records.seeking import parse_seek
 from console.screens import lines
 from console.screens.actions import IN_RECORDS, bindings
+from console.screens.beside import look_beside
 from console.screens.places import RECORD, RECORDS, TAIL, Place
 from console.screens.records import decoder
 from console.screens.records.asked import Asked
-from console.screens.records.cells import COLUMNS, by, cells
+from console.screens.records.cells import COLUMNS, by, cells, record_lines
 from console.screens.records.export_screen import ExportScreen
 from console.screens.records.progress import exported, searched, tailed
 from console.screens.records.schema import flags
 from console.screens.records.sending import Sending
-from console.screens.rows import Rows
+from console.screens.rows import Column, Rows
 from console.screens.view import Part, Words
 
 _LOOK_S: Final = 0.1
@@ -63,7 +66,11 @@ class RecordsView(Sending):
     RecordsView #seek { width: 1fr; }
     RecordsView #keep { width: 2fr; }
     RecordsView .told { height: auto; max-height: 3; padding: 0 1; }
+    RecordsView.large .boxes, RecordsView.large .told { padding: 0 2; }
+    RecordsView.wide #records { width: 3fr; }
+    RecordsView.wide #beside { width: 2fr; }
     """
+    frames: ClassVar[Mapping[str, str]] = {"records": "Records  {}", "beside": ""}
 
     def compose(self) -> ComposeResult:
         with Horizontal(classes="boxes"):
@@ -72,7 +79,9 @@ class RecordsView(Sending):
             yield Words(name="only")
             yield SearchBox(id="keep", compact=True, placeholder=FILTERS)
         yield Words(name="progress", classes="told")
-        yield Rows(COLUMNS, name="records", empty="")
+        with Container(classes="panes"):
+            yield Rows(COLUMNS, name="records", empty="")
+            yield Rows((Column("", 0),), name="beside", opens=False, classes="beside")
 
     def on_mount(self) -> None:
         """Begin with what was typed the last time."""
@@ -83,6 +92,7 @@ class RecordsView(Sending):
         self._at_work: Running | None = None
         self._seen: object = None
         self._rests = False
+        self._leaf: tuple[Leaf, int] | None = None
         asked = self._asked
         self.query_one("#from", Words).show_parts("tail " if self._follows else "o From ")
         self.query_one("#only", Words).show_parts("  / Filter ")
@@ -187,14 +197,41 @@ class RecordsView(Sending):
         self.query_one("#progress", Words).show_parts(*self._told())
         rows = self.query_one("#records", Rows)
         follows = self._follows and rows.at_end
-        known = {one.place_name: one for one in self._rows}
+        newest = self.world.newest_first and not self._follows
+        at_start = newest and rows.at_start
+        listed = reversed(self._rows) if newest else self._rows
+        known = {one.place_name: one for one in listed}
         decoders = self.world.decoders
         rows.show_rows(
             list(known), lambda key: cells(known[key], decoders), lambda key, n: by(known[key], n),
             empty=self._empty(),
         )  # fmt: skip
-        if follows:
+        if follows and not rows.at_end:
             rows.action_end(True)
+        elif at_start and not rows.at_start:
+            rows.action_end(False)
+        self._beside()
+
+    def _beside(self) -> None:
+        """Shows the record under the cursor, whole."""
+        rows, key = self.query_one("#beside", Rows), self.query_one("#records", Rows).key
+        name = f"{self.topic} {key}" if key is not None else None
+        leaf = look_beside(self, rows, RECORD, name, "{name}")
+        if not isinstance(leaf, Leaf):
+            self._leaf = None
+            return
+        width = max(8, rows.size.width - 1)
+        if self._leaf is None or self._leaf[0] is not leaf or self._leaf[1] != width:
+            self._leaf = leaf, width
+            told = record_lines(leaf, width)
+            rows.show_rows(list(map(str, range(len(told)))), lambda at: (told[int(at)],))
+            rows.action_end(False)
+
+    def on_rows_moved(self, event: Rows.Moved) -> None:
+        """Another record is under the cursor."""
+        event.stop()
+        if event.rows.id == "records":
+            self._beside()
 
     def _told(self) -> list[Part]:
         if self._wrong is not None:
@@ -267,6 +304,15 @@ class RecordsView(Sending):
             else:
                 self._at_work.start_scan()
         return True
+
+    def action_order(self) -> None:
+        """The newest first, or the oldest; the cursor goes to the beginning."""
+        if self._follows:
+            self.notify("a tail shows records as they come", markup=False)
+            return
+        self.world.newest_first = not self.world.newest_first
+        self.paint()
+        self.query_one("#records", Rows).action_end(False)
 
     def action_more(self) -> None:
         """Go on from where the search has stopped."""

@@ -1,4 +1,4 @@
-"""A record as a row of the table."""
+"""A record as a row of the table, and as lines that show it whole."""
 
 import time
 from typing import Final
@@ -6,6 +6,7 @@ from typing import Final
 from console.model.decoding.choosing import Decoders
 from console.model.decoding.decoded import HEX, Decoded
 from console.model.records.found import Found
+from console.model.records.leaf import Leaf
 from console.screens.rows import Cell, Column
 from console.show.figures import NOT_KNOWN, in_bytes
 
@@ -46,6 +47,22 @@ def by(one: Found, column: int) -> str | float:
         repr(one.key), repr(one.value), one.headers, one.value_size,
     )  # fmt: skip
     return values[column]
+
+
+def record_lines(leaf: Leaf, width: int, *, digits: bool = False, wraps: bool = True) -> list[Cell]:
+    """A record, whole, as the lines of a table. width: in characters. digits: as bytes. wraps: long
+    lines go on below."""
+    found: list[Cell] = [(f"{name:<13} {what}", "dim") for name, what in leaf.facts]
+    for part in leaf.digits if digits else leaf.decoded:
+        found += ["", (part.title, "chart")]
+        for line in part.lines:
+            if not wraps or len(line) <= width // 2:
+                found.append(line[: width * 2])  # the table cuts it where it ends, and says so
+                continue
+            # A letter may be two cells wide: who has such letters wraps at half of the width.
+            size = width if line.isascii() else width // 2
+            found += [line[at : at + size] for at in range(0, len(line), size)]
+    return found
 
 
 def moment(timestamp: int | None) -> str:

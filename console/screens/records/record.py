@@ -1,5 +1,6 @@
 """One record, whole: what is known of it, key, headers and value, decoded or as bytes."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 from textual.app import ComposeResult
@@ -10,9 +11,10 @@ from console.model.records.leaf import Leaf
 from console.screens.actions import IN_RECORD, bindings
 from console.screens.places import RECORDS, TAIL, Place, record_of
 from console.screens.records import decoder
+from console.screens.records.cells import record_lines
 from console.screens.records.sending import Sending
 from console.screens.records.why import WhyScreen
-from console.screens.rows import Cell, Column, Rows
+from console.screens.rows import Column, Rows
 from console.screens.view import Words
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ class RecordView(Sending):
     """Lines of a record; only those that are seen are drawn."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(IN_RECORD)
+    frames: ClassVar[Mapping[str, str]] = {"record": "Record"}
+    summary_in: ClassVar[str] = "record"
 
     def compose(self) -> ComposeResult:
         yield Words(name="summary", classes="summary")
@@ -99,7 +103,7 @@ class RecordView(Sending):
         self.query_one("#summary", Words).show_parts(
             (self.place.name, "bold"), (f"  {form}   (v: {other}, w: wrap)", "dim")
         )
-        told = _lines(leaf, self._digits, width, wraps=self._wraps)
+        told = record_lines(leaf, width, digits=self._digits, wraps=self._wraps)
         rows.show_rows(list(map(str, range(len(told)))), lambda key: (told[int(key)],))
 
     def escape(self) -> bool:
@@ -114,17 +118,3 @@ class RecordView(Sending):
     def action_browse(self) -> None:
         """The records around it."""
         self.post_message(self.Go(Place(RECORDS, record_of(self.place)[0])))
-
-
-def _lines(leaf: Leaf, digits: bool, width: int, *, wraps: bool) -> list[Cell]:
-    found: list[Cell] = [(f"{name:<13} {what}", "dim") for name, what in leaf.facts]
-    for part in leaf.digits if digits else leaf.decoded:
-        found += ["", (part.title, "chart")]
-        for line in part.lines:
-            if not wraps or len(line) <= width // 2:
-                found.append(line[: width * 2])  # the table cuts it where it ends, and says so
-                continue
-            # A letter may be two cells wide: who has such letters wraps at half of the width.
-            size = width if line.isascii() else width // 2
-            found += [line[at : at + size] for at in range(0, len(line), size)]
-    return found
