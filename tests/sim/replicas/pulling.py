@@ -129,7 +129,7 @@ class Pulling:
         """What the answer means for one partition."""
         replica = self.broker.replicas[part.key]
         if what == TAKE:
-            replica.take_effects(part)
+            replica.take(part)
             if part.entries:
                 self.settle_later(part.key)
             else:

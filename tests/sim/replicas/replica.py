@@ -93,7 +93,7 @@ class Replica:
         """These others must have a record before it is visible."""
         replicas = self.role.replicas
         if self.progress.lead(epoch, replicas, isr, now_ms, enough=self.enough):
-            self.rise()
+            self.raise_visible()
             self.release()
 
     def ends(self):
@@ -138,7 +138,7 @@ class Replica:
         end = self.log.end
         held = self.progress.held if self.broker.durable else end
         if self.progress.appended(end, held, self.broker.now_ms):
-            self.rise()
+            self.raise_visible()
             self.release()
         self.sync_soon()
         self.broker.news()
@@ -154,13 +154,13 @@ class Replica:
         end = min(end, self.log.end)
         self.log.synced = max(self.log.synced, end)
         if self.progress.holds(self.log.synced):
-            self.rise()
+            self.raise_visible()
             self.release()
         self.sync_soon()
         if self.leader in self.broker.pullings:
             self.broker.pullings[self.leader].turn()
 
-    def rise(self):
+    def raise_visible(self):
         """The high watermark rose."""
         self.ledger.shown(self)
 
@@ -181,7 +181,7 @@ class Replica:
         if not self.leads:
             return Part(self.key, errors.NOT_LEADER_OR_FOLLOWER)
         asked = (0, 0, self.handle, 0, offset, epoch, last_epoch, log_start, broker_epoch, broker)
-        refused = self.broker.led.heard(self, asked)
+        refused = self.broker.led.on_follower_fetch(self, asked)
         if refused is None:
             return None
         if refused[1] > 1:
