@@ -84,10 +84,10 @@ def test_a_record_is_sent_again_with_what_was_edited(filled):
 
     async def act(seat):
         await seat.sees("0xff00")
-        await seat.press("G", "e")
+        await seat.press("g", "e")
         await seat.sees("Send plain 2:", "ff00", "1.10", "a=1")
         await send(seat)
-        await seat.press("G", "enter")
+        await seat.press("g", "enter")
         await seat.sees("Header a", "Value  11 bytes  json")
         await seat.press("d")
         await seat.sees("it begins with neither { nor [", "fits")
