@@ -1,9 +1,9 @@
 """Where an encoded answer says how long its client should pause, to write it there afterwards.
 
 Nearly every response begins with throttle_time_ms; Produce has it before the tagged fields at its
-end, of which only their number is in the piece that comes here, OffsetDelete has it behind
-its error code, ApiVersions behind its list of APIs, and the oldest versions have none. Called only
-for clients over a quota.
+end, of which only their number is in the piece that comes here, and so have the four APIs of
+delegation tokens; OffsetDelete has it behind its error code, ApiVersions behind its list of APIs,
+and the oldest versions have none. Called only for clients over a quota.
 """
 
 from functools import cache
@@ -16,7 +16,8 @@ from appliance.wire.varint import read_uvarint
 
 _MS: Final = Struct(">i")
 _COUNT: Final = Struct(">i").unpack_from
-_FIRST_FLEXIBLE_PRODUCE: Final = 9
+_AT_THE_END: Final = {0: 9, 38: 2, 39: 2, 40: 2, 41: 2}
+"""API keys → the first version with tagged fields, of answers that end with it."""
 _FIRST_FLEXIBLE_API_VERSIONS: Final = 3
 _OFFSET_DELETE: Final = 47
 _ERROR_CODE: Final = 2  # bytes of what comes first there and in ApiVersions
@@ -40,8 +41,8 @@ def write_pause(key: int, version: int, answer: bytes, pause_ms: int) -> bytes:
 
 
 def _place(key: int, version: int, answer: bytes) -> int | None:
-    if key == PRODUCE:
-        return len(answer) - _MS.size - (version >= _FIRST_FLEXIBLE_PRODUCE)
+    if key in _AT_THE_END:
+        return len(answer) - _MS.size - (version >= _AT_THE_END[key])
     if not _has_one(key, version):
         return None
     if key == _OFFSET_DELETE:
