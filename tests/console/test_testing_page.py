@@ -223,7 +223,7 @@ def test_signals_and_the_exit_code_are_the_commands(tmp_path, put_away):
     [
         (("--", "no-such-command-here"), 127, "no-such-command-here: No such file"),
         (("-t", "a:0", "--", "true"), 2, "is not NAME[:PARTITIONS]"),
-        (("-o", "num.partitions=x", "--", "true"), 1, "num.partitions"),
+        (("-o", "num.partitions=x", "--", "true"), 2, "num.partitions"),
     ],
 )
 def test_what_cannot_be_run_is_one_sentence(put_away, words, code, said):
