@@ -29,6 +29,7 @@ _SOURCES: Final = {
     7: "client metrics",
     8: "group",
 }
+_OF_BROKER: Final = 2
 _DEFAULT: Final = 5
 _KINDS: Final = {
     TOPIC: "topic", BROKER: "broker", GROUP: "group", CLIENT_METRICS: "subscription",
@@ -152,7 +153,7 @@ def change(link: Link, target: Target, changes: Changes, *, dry_run: bool) -> li
     before = _values(link, target)
     alter = _alter if link.is_asked else _alter_by_client
     alter(link, target, changes, dry_run=dry_run)
-    after = {} if dry_run else _values(link, target)
+    after = {} if dry_run else _values_after(link, target, changes)
     rows = []
     for key in changes:
         old, new = before.get(key), after.get(key)
@@ -165,6 +166,21 @@ def write_settings(link: Link, target: Target, changes: Changes) -> None:
     """Change settings without a look at what they were. Raises Failure."""
     alter = _alter if link.is_asked else _alter_by_client
     alter(link, target, changes, dry_run=False)
+
+
+def _values_after(link: Link, target: Target, changes: Changes) -> dict[str, Setting]:
+    """What is in force now. A change of `listeners` may have closed the one that this command came
+    by: then what was asked for."""
+    try:
+        return _values(link, target)
+    except Failure as failure:
+        if failure.code != UNREACHABLE or "listeners" not in changes:
+            raise
+        source = source_name(_OF_BROKER)
+        return {
+            key: Setting(key, value, source, None, None, "unknown", False, False, ())
+            for key, (_, value) in changes.items()
+        }
 
 
 def _values(link: Link, target: Target) -> dict[str, Setting]:

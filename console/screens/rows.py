@@ -352,6 +352,8 @@ def fitting(columns: Sequence[Column], width: int) -> list[int]:
     the widest table go first where names would be cut to a few letters."""
     shown = [n for n, one in enumerate(columns) if one.fits(width)]
     least = _LEAST if width < _ROOMY else 2 * _LEAST
+    if not any(one.title for one in columns if not one.width):
+        least = 0  # there is nothing in the column that takes the rest
     while _left([columns[n] for n in shown], width) < least:
         more = [n for n in shown if columns[n].from_width]
         if not more:

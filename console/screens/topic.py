@@ -18,16 +18,16 @@ from console.screens.view import View, Words
 from console.screens.world import TopicSeen
 from console.show.figures import NOT_KNOWN, in_bytes, short, some, spark
 
-_WIDE: Final = 100
+_WIDE: Final = 92
 _OWN: Final = "topic"
 _PARTITIONS: Final = (
     Column("PARTITION", 9, right=True),
-    Column("START", 19, right=True),
-    Column("END", 19, right=True),
+    Column("START", 14, right=True),
+    Column("END", 14, right=True),
     Column("RECORDS", 9, right=True),
     Column("LEADER", 6, right=True),
-    Column("REPLICAS", 14, from_width=_WIDE),
-    Column("IN SYNC", 14, from_width=_WIDE),
+    Column("REPLICAS", 12, from_width=_WIDE),
+    Column("IN SYNC", 12, from_width=_WIDE),
     Column("ELR", 10, from_width=130),
     Column("", 0),
 )

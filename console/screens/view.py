@@ -28,6 +28,8 @@ _LINE_MOST: Final = 2_000
 """Characters of one line: who broke a name of 100,000 into lines held up every key."""
 FRAMED: Final = Size(100, 26)
 """The least size of a view whose parts stand in frames; a terminal has four lines more."""
+_CORNERS: Final = 4
+"""Columns of a frame's lower edge beside the words in it."""
 WIDE: Final = 156
 """Columns of a view from which on a list and what is under its cursor stand side by side."""
 
@@ -182,7 +184,10 @@ class Words(Static):
             text.append("\n".join(map(_line, words.split("\n"))), style or None)
         before, self.told = self.told, text.plain
         if self.edge is not None:
-            self.edge.border_subtitle = text.copy() if text.plain.strip() else None
+            room = self.edge.size.width - _CORNERS
+            fits = room <= 0 or cell_len(text.plain) <= room
+            self.set_class(fits, "in-frame")  # else a line of their own, which is wider
+            self.edge.border_subtitle = text.copy() if fits and text.plain.strip() else None
         self.update(text, layout=not self._fits_as(before))
 
     def _fits_as(self, before: str) -> bool:

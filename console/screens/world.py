@@ -310,6 +310,13 @@ class World:
         self.decoders.forget_schemas()
         self._patient.forget_schemas()
 
+    def forget_decoded(self, topic: str) -> None:
+        """The records of a topic are decoded in another way from now on: those that were looked
+        into are asked for again when they are seen."""
+        for place in list(self._details):
+            if place.kind == RECORD and record_of(place)[0] == topic:
+                del self._details[place]
+
     def is_large(self, source: Source[Any]) -> bool:
         """True if the source lists everything and is kept."""
         return source in (self.facts, self.topics, self.groups)

@@ -39,7 +39,7 @@ def test_a_topic_gets_more_replicas_through_the_door(nodes):
         await seat.type("3")
         await seat.press("enter")
         await seat.plan()
-        await seat.sees("small:0", "before", "after", "topic replicas set small 3")
+        await seat.sees("small:0", "BEFORE", "AFTER", "topic replicas set small 3")
         await seat.press("tab", "enter")
         await seat.back()
         await seat.until(lambda: nodes.partition("small").isr == [1, 2, 3], "all three have it")

@@ -368,7 +368,9 @@ def test_whatever_a_record_holds_is_shown_as_text(filled):
             assert len(lines) == SMALL[1] and app.is_running
             assert all(char.isprintable() for line in lines for char in line)
 
-        await seat.sees("all looked at", "[/red]")
+        await seat.sees("all looked at")
+        await seat.press("i")
+        await seat.sees("[/red]")
         await seat.press("G")
         await seat.sees("null")
         for key in "sssss":
@@ -394,14 +396,14 @@ def test_the_newest_records_come_first_until_the_order_is_turned(filled):
             return [int(one) for one in re.findall(r'"n": (\d+)', seat.text())]
 
         await seat.sees("found 150 in")
-        assert numbers()[:3] == [299, 298, 297]
+        await seat.until(lambda: numbers()[:3] == [299, 298, 297], "the newest first")
         await seat.press("j")
-        assert seat.app.view.under_cursor() == (1, 99)
+        await seat.until(lambda: seat.app.view.under_cursor() == (1, 99), "the second")
         await seat.press("i")
         await seat.until(lambda: numbers()[:2] == [150, 151], "the oldest first")
         await seat.press("escape", "b")
         await seat.sees("found 150 in")
-        assert numbers()[:2] == [150, 151], "it stays so"
+        await seat.until(lambda: numbers()[:2] == [150, 151], "it stays so")
 
     sit(filled.bootstrap, act, first=Place("records", "rec.orders"))
 
@@ -413,6 +415,6 @@ def test_a_wide_window_has_the_record_under_the_cursor_beside_the_list(filled):
         await seat.sees("rec.orders 0:99", "t297")
         await seat.resize(*SMALL)
         await seat.misses("CreateTime")
-        assert seat.app.world.beside is None
+        await seat.until(lambda: seat.app.world.beside is None, "nothing beside")
 
     sit(filled.bootstrap, act, size=LARGE, first=Place("records", "rec.orders"))

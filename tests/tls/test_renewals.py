@@ -173,7 +173,7 @@ def test_kafka_configs_is_refused_what_cannot_be_used(broker, tmp_path, what):
     folder.mkdir()
     tools = java.Tools(folder, broker.at(), java.pem(broker.pki))
     path = broker.pki.folder / "wrong.pem"
-    if (text := broken(broker).get_value(what)) is not None:
+    if (text := broken(broker).get(what)) is not None:
         put(path, text)
     assert "InvalidRequestException" in tools.alter_broker({NAME: str(path)}, code=1)
     old = broker.pki.made["server"].serial

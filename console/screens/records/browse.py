@@ -338,7 +338,8 @@ class RecordsView(Sending):
         self.read_anew()
 
     def read_anew(self) -> None:
-        """Repaints the list, too."""
+        """Repaints the list, and the record beside it."""
+        self.world.forget_decoded(self.topic)
         self.paint()
 
     def on_rows_opened(self, event: Rows.Opened) -> None:
