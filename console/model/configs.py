@@ -169,8 +169,8 @@ def write_settings(link: Link, target: Target, changes: Changes) -> None:
 
 
 def _values_after(link: Link, target: Target, changes: Changes) -> dict[str, Setting]:
-    """What is in force now. A change of `listeners` may have closed the one that this command came
-    by: then what was asked for."""
+    """Returns the settings in force; those that were asked for where a change of `listeners` has
+    closed the one that this command came by."""
     try:
         return _values(link, target)
     except Failure as failure:

@@ -81,7 +81,9 @@ class View(Vertical):
         self.is_ready = False
 
     def on_mount(self) -> None:
-        """Its parts are there."""
+        """Its parts are there, unless somebody went on before they were made."""
+        if not self.children:
+            return
         for name, title in self.frames.items():
             part = self.query_one(f"#{name}")
             if isinstance(part, Rows):
