@@ -173,20 +173,21 @@ class Words(Static):
         self.edge: Widget | None = None
         """The part whose frame has the same words in its lower edge."""
         self._parts: tuple[Part, ...] = ()
+        self._room = 0  # in the lower edge, when the parts were shown last
 
     def show_parts(self, *parts: Part) -> None:
         """These parts after each other, plain or with a style of rich. Nothing is drawn where they
         are the same as before, and nothing is laid out anew where they take the same room."""
-        if parts == self._parts:
+        room = self.edge.size.width - _CORNERS if self.edge is not None else 0
+        if (parts, room) == (self._parts, self._room):
             return
-        self._parts = parts
+        self._parts, self._room = parts, room
         text = Text(no_wrap=False, overflow="fold")
         for part in parts:
             words, style = (part, "") if isinstance(part, str) else part
             text.append("\n".join(map(_line, words.split("\n"))), style or None)
         before, self.told = self.told, text.plain
         if self.edge is not None:
-            room = self.edge.size.width - _CORNERS
             fits = room <= 0 or cell_len(text.plain) <= room
             self.set_class(fits, "in-frame")  # else a line of their own, which is wider
             self.edge.border_subtitle = text.copy() if fits and text.plain.strip() else None
