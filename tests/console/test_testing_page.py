@@ -197,15 +197,18 @@ def test_its_java_program_talks_to_it(tmp_path, put_away):
 
 
 SCRIPT = """
-trap 'echo heard; exit 7' USR1
-echo ready $PENSTOCK_BOOTSTRAP
-while true; do read -t 0.05 < <(:) || true; done
+import os, signal, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+print("ready", os.environ["PENSTOCK_BOOTSTRAP"], flush=True)
+signal.sigwait([signal.SIGUSR1])
+print("heard")
+sys.exit(7)
 """
 
 
 def test_signals_and_the_exit_code_are_the_commands(tmp_path, put_away):
     kept = tmp_path / "kept"
-    words = ("run", "--data", str(kept), "-t", "here", "--", "bash", "-c", SCRIPT)
+    words = ("run", "--data", str(kept), "-t", "here", "--", sys.executable, "-c", SCRIPT)
     with subprocess.Popen(
         [*PENSTOCK, *words], env=put_away, stdout=subprocess.PIPE, text=True
     ) as one:
