@@ -6,7 +6,7 @@ import time
 from tests.differential import transactions
 from tests.differential.groups import offsets
 from tests.differential.registry import APIS, Script
-from tests.differential.rights import requests
+from tests.differential.rights import request_values
 from tests.differential.rights.needs import BEFORE_LOGIN, NEEDS, User, users
 from tests.differential.table import RIGHTS
 
@@ -95,7 +95,7 @@ class _Play:
     # what is there --------------------------------------------------------------------------------
 
     def prepare(self):
-        scene, fields = self.scene, requests.fields(self.api, self.version)
+        scene, fields = self.scene, request_values.fields(self.api, self.version)
         there = [self.names[word] for word in (MINE, HIDDEN)]
         scene.recognise(scene.call("Metadata", 12)["cluster_id"], "cluster")
         if WITH_TOPICS & fields or self.api in OF_GROUPS:
@@ -137,25 +137,25 @@ class _Play:
     # what is asked --------------------------------------------------------------------------------
 
     def ask_as(self, user):
-        theirs = {"": {}, **requests.VARIANTS.get(self.api, {})}
+        theirs = {"": {}, **request_values.VARIANTS.get(self.api, {})}
         every = [MINE, NEW, HIDDEN, ABSENT]
         denied = every[2:]
         for variant, fields in theirs.items():
-            once = requests.named_once(self.api, self.version, fields)
+            once = request_values.named_once(self.api, self.version, fields)
             if user in (NOBODY, ROOT):
                 rounds = [(one, denied) for one in denied] if once else [("", denied)]
             else:
                 rounds = [(MINE, [MINE]), (MINE, every)]
                 rounds += [(one, [MINE]) for one in every[1:]] if once else []
-            for by_id in requests.ways(self.api, self.version):
+            for by_id in request_values.ways(self.api, self.version):
                 for one, many in rounds:
                     self.ask(user, variant, fields, one, many, by_id)
 
     def ask(self, user, variant, fields, one, many, by_id):
         names = [self.names[word] for word in many]
         name = self.names.get(one, names[0])
-        about = requests.About(name, names, self.ids if by_id else (), self.producers)
-        values = requests.request(self.api, self.version, about, fields)
+        about = request_values.About(name, names, self.ids if by_id else (), self.producers)
+        values = request_values.request(self.api, self.version, about, fields)
         answer = self.answer(user, values)
         words = [user.name.removesuffix(f"_{self.api}"), variant, one, "by id" * by_id,
                  "with others" * (len(many) > 2)]  # fmt: skip
