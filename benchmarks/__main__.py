@@ -1,4 +1,4 @@
-"""python -m benchmarks compare …, or --broker HOST:PORT --pid PID [--against HOST:PORT …]"""
+"""python -m benchmarks compare …, guard …, or --broker HOST:PORT --pid PID [--against …]"""
 
 import argparse
 import platform
@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import raw
+from benchmarks import guard, raw
 from benchmarks.bare import BarePeer
 from benchmarks.compare import command
 from benchmarks.peer import Peer
@@ -51,6 +51,9 @@ def parse() -> argparse.Namespace:
 def main() -> None:
     if sys.argv[1:2] == ["compare"]:
         command.main(sys.argv[2:])
+        return
+    if sys.argv[1:2] == ["guard"]:
+        guard.main(sys.argv[2:])
         return
     options = parse()
     names = raw.choose(options.rows)

@@ -14,16 +14,17 @@ FOLDERS = ("appliance", "console", "pages", "penstock", "spark_local", "systemd"
 FILES = ("MANIFEST.in", "pyproject.toml", "setup.py", "README.md")
 
 
-def build(folder: Path, **variables: str) -> Path:
+def build(folder: Path, root: Path = ROOT, **variables: str) -> Path:
     """Make a wheel in `folder`/wheel, hot modules compiled, and install it into `folder`/tree.
-    variables: of the environment. Raises SystemExit with what the compiler said. Takes minutes."""
+    root: the checkout. variables: of the environment. Raises SystemExit with what the compiler
+    said. Takes minutes."""
     tree, wheels = folder / "tree", folder / "wheel"
     for old in (tree, wheels):
         shutil.rmtree(old, ignore_errors=True)
     print("compiling: about a minute", file=sys.stderr, flush=True)
     pip = [sys.executable, "-m", "pip"]
     making = [*pip, "wheel", "--no-deps", "--wheel-dir", str(wheels)]
-    done = install(making, folder, PENSTOCK_COMPILE="1", **variables)
+    done = install(making, folder, root, PENSTOCK_COMPILE="1", **variables)
     if done.returncode:
         raise SystemExit(f"it cannot be compiled here: {(done.stdout + done.stderr)[-2000:]}")
     (wheel,) = wheels.glob("*.whl")
@@ -32,24 +33,26 @@ def build(folder: Path, **variables: str) -> Path:
     return tree
 
 
-def sources() -> list[Path]:
-    """All files that a wheel is made of, sorted."""
-    found = [ROOT / name for name in FILES]
+def sources(root: Path = ROOT) -> list[Path]:
+    """All files of a checkout that a wheel is made of, sorted."""
+    found = [root / name for name in FILES]
     for name in FOLDERS:
         found += [
             path
-            for path in (ROOT / name).rglob("*")
+            for path in (root / name).rglob("*")
             if path.is_file() and path.suffix != ".so" and "__pycache__" not in path.parts
         ]
     return sorted(found)
 
 
-def install(pip: list[str], folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+def install(
+    pip: list[str], folder: Path, root: Path = ROOT, **variables: str
+) -> subprocess.CompletedProcess[str]:
     """A command of pip over a copy of the sources below `folder`, because it builds in place."""
     source = folder / "source"
     shutil.rmtree(source, ignore_errors=True)
-    for path in sources():
-        place = source / path.relative_to(ROOT)
+    for path in sources(root):
+        place = source / path.relative_to(root)
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, place)
     done = subprocess.run(
