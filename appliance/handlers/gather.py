@@ -32,7 +32,7 @@ MANY: Final = 256
 @dataclass(slots=True)
 class GatheredPartition:
     """One partition: its index, the numbers of its operation, and in the end its answer. before:
-    what came before the completion, in pieces."""
+    what came before the completion, in pieces. first: the one that asks the same."""
 
     partition: int
     a: int
@@ -40,14 +40,14 @@ class GatheredPartition:
     flags: int
     answer: Values | None = None
     before: list[bytes] | None = None
+    first: "GatheredPartition | None" = None
 
 
 @dataclass(slots=True)
 class Gathering:
-    """anywhere: a replica answers, too, that another node leads."""
+    """topics, flat: the partitions, by topic and in the order of their indexes in completions.
+    anywhere: a replica answers, too, that another node leads."""
 
-    topics: list[tuple[str, list[GatheredPartition]]]
-    flat: list[GatheredPartition]
     op: int
     need: Need  # of each topic
     failed: Callable[[GatheredPartition, int], Values]  # the answer for an error code
@@ -55,10 +55,26 @@ class Gathering:
     topic_field: str
     reply: Callable[[Host, Exchange, Values, int], None] | None = None  # another than ours
     anywhere: bool = False
-    doubles: list[tuple[GatheredPartition, GatheredPartition]] = field(
-        default_factory=list
-    )  # each with the first one
+    topics: list[tuple[str, list[GatheredPartition]]] = field(default_factory=list)
+    flat: list[GatheredPartition] = field(default_factory=list)
+    asking: bool = True  # partitions are still to be asked, over several turns
+    late: bool = False  # the time to answer is over
     finishing: bool = False  # the answer is being made, over several turns
+
+    def add_topic(self, topic: str) -> list[GatheredPartition]:
+        """The list of a topic's partitions, empty."""
+        rows: list[GatheredPartition] = []
+        self.topics.append((topic, rows))
+        return rows
+
+    def add_rows(self, topic: str, made: Iterable[GatheredPartition]) -> Steps:
+        """Adds partitions of one topic as they are made, with a stop after MANY in all."""
+        rows, flat = self.add_topic(topic), self.flat
+        for asked in made:
+            rows.append(asked)
+            flat.append(asked)
+            if len(flat) % MANY == 0:
+                yield
 
 
 def decode(host: Host, x: Exchange) -> Any:
@@ -87,7 +103,7 @@ def reply_in_turns(host: Host, x: Exchange, values: Values, count: int) -> None:
 
 def _encode(x: Exchange, values: Values, made: list[Piece], codes: "Counter[int]") -> Steps:
     key, version = x.handler.key, x.version
-    codes.update(error_codes.collect_codes(key, version, values))
+    codes.update((yield from error_codes.told_in_slices(key, version, values)))
     yield
     made.append((yield from encode_in_slices(key, version, values)))
 
@@ -158,14 +174,21 @@ def refusal(host: Host, x: Exchange, need: Need, topic: bytes, by_id: bool) -> i
     return errors.NONE if image is None else x.rights.refusal(need, image.name)
 
 
-def ask_partitions(host: Host, x: Exchange, gathering: Gathering) -> None:
-    """Ask every partition; finishes when there is nothing to wait for."""
+def ask_partitions(host: Host, x: Exchange, gathering: Gathering, count: int, plan: Steps) -> None:
+    """Ask every partition; finishes when there is nothing to wait for. plan: adds the partitions of
+    the request to the gathering, `count` or fewer."""
     x.state = gathering
-    steps = _ask(host, x, gathering)
-    in_turns(host, x, len(gathering.flat), steps, lambda: _finish_if_complete(host, x))
+
+    def end_asking() -> None:
+        gathering.asking = False
+        if gathering.late or not x.pending:
+            _finish(host, x)
+
+    in_turns(host, x, count, _plan_and_ask(host, x, gathering, plan), end_asking)
 
 
-def _ask(host: Host, x: Exchange, gathering: Gathering) -> Steps:
+def _plan_and_ask(host: Host, x: Exchange, gathering: Gathering, plan: Steps) -> Steps:
+    yield from plan
     index = 0
     for topic, rows in gathering.topics:
         refused = errors.NONE
@@ -174,6 +197,8 @@ def _ask(host: Host, x: Exchange, gathering: Gathering) -> Steps:
         name = topic.encode()
         known: dict[tuple[int, int, int], GatheredPartition] = {}
         for asked in rows:
+            if gathering.late:
+                return
             if refused:
                 asked.answer = gathering.failed(asked, refused)
             elif asked.answer is None:
@@ -181,7 +206,7 @@ def _ask(host: Host, x: Exchange, gathering: Gathering) -> Steps:
                 if first is asked:
                     _ask_one(host, x, gathering, name, asked, index)
                 else:
-                    gathering.doubles.append((asked, first))
+                    asked.first = first
             index += 1
             if index % MANY == 0:
                 yield
@@ -216,14 +241,12 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
 
 def expire(host: Host, x: Exchange) -> None:
     """Answer without those that have not answered in time; what they were asked may yet be done."""
-    gathering: Gathering = x.state
+    gathering: Gathering | None = x.state
     if gathering is None or gathering.finishing:
         return  # it is not decoded yet, or nearly answered
-    doubles = {id(double) for double, _ in gathering.doubles}
-    for asked in gathering.flat:
-        if asked.answer is None and id(asked) not in doubles:
-            asked.answer = gathering.failed(asked, errors.REQUEST_TIMED_OUT)
-    _finish(host, x)
+    gathering.late = True
+    if not gathering.asking:
+        _finish(host, x)
 
 
 def _finish_if_complete(host: Host, x: Exchange) -> None:
@@ -233,12 +256,31 @@ def _finish_if_complete(host: Host, x: Exchange) -> None:
 
 def _finish(host: Host, x: Exchange) -> None:
     gathering: Gathering = x.state
-    for double, first in gathering.doubles:
-        double.answer = first.answer
     gathering.finishing = True
-    topics = [
-        {gathering.topic_field: topic, "partitions": [asked.answer for asked in rows]}
-        for topic, rows in gathering.topics
-    ]
-    tell = gathering.reply or reply_in_turns
-    tell(host, x, {"throttle_time": 0, "topics": topics}, len(gathering.flat))
+    topics: list[Values] = []
+    tell, count = gathering.reply or reply_in_turns, len(gathering.flat)
+    in_turns(
+        host,
+        x,
+        count,
+        _collect(gathering, topics),
+        lambda: tell(host, x, {"throttle_time": 0, "topics": topics}, count),
+    )
+
+
+def _collect(gathering: Gathering, topics: list[Values]) -> Steps:
+    """The topics of the answer, with the answers of their partitions."""
+    count = 0
+    for topic, rows in gathering.topics:
+        answers: list[Values] = []
+        topics.append({gathering.topic_field: topic, "partitions": answers})
+        for asked in rows:
+            if asked.answer is None and asked.first is not None:
+                asked.answer = asked.first.answer
+            if asked.answer is None:
+                assert gathering.late, "everybody has answered"
+                asked.answer = gathering.failed(asked, errors.REQUEST_TIMED_OUT)
+            answers.append(asked.answer)
+            count += 1
+            if count % MANY == 0:
+                yield

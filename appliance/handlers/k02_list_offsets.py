@@ -7,11 +7,13 @@ as Kafka answers without remote storage. Whoever is no consumer (a replica id ot
 the log end as the latest offset, and who is neither consumer nor replica (-2) by any replica.
 """
 
+from typing import Any
+
 from appliance.authorization.apis import declared
 from appliance.authorization.needs import DESCRIBE_TOPIC
 from appliance.base import errors
 from appliance.handlers import gather
-from appliance.handlers.exchange import Exchange, Handler, Host
+from appliance.handlers.exchange import Exchange, Handler, Host, Steps
 from appliance.handlers.gather import GatheredPartition, Gathering, Values
 from appliance.ring.messages import (
     ANY_REPLICA,
@@ -35,32 +37,49 @@ def begin_list_offsets(host: Host, x: Exchange) -> None:
     if request.replica_id != _CONSUMER:
         flags = READ_REPLICA | (ANY_REPLICA if anywhere else 0)
     told_as = failed if x.version >= _FIRST_NOT_AVAILABLE else _failed_before
-    topics: list[tuple[str, list[GatheredPartition]]] = []
-    seen: set[tuple[str, int]] = set()
+    asked_of = LIST_OFFSET, DESCRIBE_TOPIC, told_as, answered, "name"
+    gathering = Gathering(*asked_of, anywhere=anywhere)
+    count = sum(len(topic.partitions) for topic in request.topics)
+    gather.ask_partitions(host, x, gathering, count, _plan(x, request, gathering, flags))
+
+
+def _plan(x: Exchange, request: Any, gathering: Gathering, flags: int) -> Steps:
     doubled: set[tuple[str, int]] = set()
-    for topic in request.topics:
-        for partition in topic.partitions:
-            key = (topic.name, partition.partition_index)
-            (doubled if key in seen else seen).add(key)
+    yield from _find_doubled(request, doubled)
     told: set[tuple[str, int]] = set()
+    flat, count = gathering.flat, 0
     for topic in request.topics:
-        rows = []
+        rows = gathering.add_topic(topic.name)
         for partition in topic.partitions:
             epoch = getattr(partition, "current_leader_epoch", -1)
             asked = GatheredPartition(partition.partition_index, partition.timestamp, epoch, flags)
-            if (topic.name, asked.partition) in doubled:
+            place = topic.name, asked.partition
+            if place in doubled:
                 asked.answer = failed(asked, errors.INVALID_REQUEST)
             elif asked.a < 0 and x.version < _SPECIAL_SINCE.get(asked.a, 99):
                 asked.answer = failed(asked, errors.UNSUPPORTED_VERSION)
             elif asked.a in _NOTHING_THERE:
                 asked.answer = failed(asked, errors.NONE)
-            if asked.answer is None or (topic.name, asked.partition) not in told:
+            if asked.answer is None or place not in told:
                 rows.append(asked)
-            told.add((topic.name, asked.partition))
-        topics.append((topic.name, rows))
-    flat = [asked for _, rows in topics for asked in rows]
-    asked_of = LIST_OFFSET, DESCRIBE_TOPIC, told_as, answered, "name"
-    gather.ask_partitions(host, x, Gathering(topics, flat, *asked_of, anywhere=anywhere))
+                flat.append(asked)
+            told.add(place)
+            count += 1
+            if count % gather.MANY == 0:
+                yield
+
+
+def _find_doubled(request: Any, doubled: set[tuple[str, int]]) -> Steps:
+    """Adds the partitions that are named twice."""
+    seen: set[tuple[str, int]] = set()
+    count = 0
+    for topic in request.topics:
+        for partition in topic.partitions:
+            place = topic.name, partition.partition_index
+            (doubled if place in seen else seen).add(place)
+            count += 1
+            if count % gather.MANY == 0:
+                yield
 
 
 def failed(asked: GatheredPartition, code: int) -> Values:

@@ -62,10 +62,12 @@ def _look_for(host: Host, x: Exchange, asked: Collection[Any]) -> Steps:
 
 
 def _create(host: Host, x: Exchange) -> None:
-    for index, name in enumerate(x.state.missing):
-        host.ensure_topic(x, index, name)
-    if not x.pending:
+    missing = x.state.missing
+    if not missing:
         _finish(host, x)
+        return
+    steps = gather.rows_of(enumerate(missing), lambda row: host.ensure_topic(x, *row))
+    gather.in_turns(host, x, len(missing), steps, lambda: _finish_if_complete(host, x))
 
 
 def complete(host: Host, x: Exchange, index: int, message: Message | None, payload: bytes) -> None:
@@ -75,6 +77,10 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
         host.asks_for(x, state.missing[index])
     else:
         state.refused[state.missing[index]] = code
+    _finish_if_complete(host, x)
+
+
+def _finish_if_complete(host: Host, x: Exchange) -> None:
     if not x.pending:
         _finish(host, x)
 
@@ -153,13 +159,12 @@ def _names_ids(request: Any) -> bool:
 
 def _refuse(host: Host, x: Exchange, request: Any) -> None:
     """Versions 10 and 11 have a field for ids, and may not be asked by them (KAFKA-10774)."""
-    code = errors.INVALID_REQUEST
-    topics = [
-        describe.unknown_topic(
-            code, item.name or "", item.topic_id.bytes if item.topic_id else NO_ID
-        )
-        for item in dict.fromkeys(request.topics)
-    ]
+    topics: list[Values] = []
+
+    def add_topic(item: Any) -> None:
+        topic_id = item.topic_id.bytes if item.topic_id else NO_ID
+        topics.append(describe.unknown_topic(errors.INVALID_REQUEST, item.name or "", topic_id))
+
     values = {
         "throttle_time": 0,
         "brokers": [],
@@ -168,7 +173,11 @@ def _refuse(host: Host, x: Exchange, request: Any) -> None:
         "topics": topics,
         "cluster_authorized_operations": describe.NOT_ASKED_FOR,
     }
-    gather.reply(host, x, values)
+    asked = dict.fromkeys(request.topics)
+    steps = gather.rows_of(asked, add_topic)
+    gather.in_turns(
+        host, x, len(asked), steps, lambda: gather.reply_in_turns(host, x, values, len(topics))
+    )
 
 
 def _hidden(x: Exchange, name: str | None) -> int:

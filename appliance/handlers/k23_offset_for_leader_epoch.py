@@ -4,27 +4,30 @@ epoch ended.
 Clients use it to see whether the log was cut behind them (KIP-101, KIP-320).
 """
 
+from typing import Any
+
 from appliance.authorization.apis import declared
 from appliance.authorization.needs import SEE_EPOCHS
 from appliance.handlers import gather
-from appliance.handlers.exchange import Exchange, Handler, Host
+from appliance.handlers.exchange import Exchange, Handler, Host, Steps
 from appliance.handlers.gather import GatheredPartition, Gathering, Values
 from appliance.ring.messages import EPOCH_END, Message
 
 
 def begin_offset_for_leader_epoch(host: Host, x: Exchange) -> None:
     request = gather.decode(host, x)
-    topics = []
+    gathering = Gathering(EPOCH_END, SEE_EPOCHS, failed, answered, "topic")
+    count = sum(len(topic.partitions) for topic in request.topics)
+    gather.ask_partitions(host, x, gathering, count, _plan(request, gathering))
+
+
+def _plan(request: Any, gathering: Gathering) -> Steps:
     for topic in request.topics:
-        rows = [
+        made = (
             GatheredPartition(item.partition, item.leader_epoch, item.current_leader_epoch, 0)
             for item in topic.partitions
-        ]
-        topics.append((topic.topic, rows))
-    flat = [asked for _, rows in topics for asked in rows]
-    gather.ask_partitions(
-        host, x, Gathering(topics, flat, EPOCH_END, SEE_EPOCHS, failed, answered, "topic")
-    )
+        )
+        yield from gathering.add_rows(topic.topic, made)
 
 
 def failed(asked: GatheredPartition, code: int) -> Values:

@@ -5,11 +5,13 @@ partition that is named twice the last folder counts. Folders are named as Descr
 them; a partition that does not exist yet cannot be given a folder beforehand.
 """
 
+from typing import Any
+
 from appliance.authorization.apis import NEEDS, declared
 from appliance.base import errors
 from appliance.base.dataclass import dataclass
 from appliance.handlers import gather
-from appliance.handlers.exchange import Exchange, Handler, Host
+from appliance.handlers.exchange import Exchange, Handler, Host, Steps
 from appliance.ring.messages import MOVE, Message
 
 Place = tuple[str, int]
@@ -27,9 +29,24 @@ class Moving:
 def begin_alter_replica_log_dirs(host: Host, x: Exchange) -> None:
     request = gather.decode(host, x)
     wanted: dict[Place, str] = {}
+    count = sum(len(topic.partitions) for folder in request.dirs for topic in folder.topics)
+    steps = _plan(request, wanted)
+    gather.in_turns(host, x, count, steps, lambda: _ask_homes(host, x, wanted))
+
+
+def _plan(request: Any, wanted: dict[Place, str]) -> Steps:
+    """Adds which folder each partition shall be in."""
+    count = 0
     for folder in request.dirs:
         for topic in folder.topics:
-            wanted |= {(topic.name, index): folder.path for index in topic.partitions}
+            for index in topic.partitions:
+                wanted[topic.name, index] = folder.path
+                count += 1
+                if count % gather.MANY == 0:
+                    yield
+
+
+def _ask_homes(host: Host, x: Exchange, wanted: dict[Place, str]) -> None:
     refused = x.rights.refusal(NEEDS[x.handler.key])
     state = x.state = Moving(list(wanted), dict.fromkeys(wanted, refused))
 
@@ -66,11 +83,17 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
 
 def _finish(host: Host, x: Exchange) -> None:
     topics: dict[str, list[gather.Values]] = {}
-    for (name, index), code in x.state.codes.items():
+    count = len(x.state.codes)
+
+    def add_row(row: tuple[Place, int]) -> None:
+        (name, index), code = row
         topics.setdefault(name, []).append({"partition_index": index, "error_code": code})
-    rows = [{"topic_name": name, "partitions": found} for name, found in topics.items()]
-    values = {"throttle_time": 0, "results": rows}
-    gather.reply_in_turns(host, x, values, len(x.state.codes))
+
+    def encode_answer() -> None:
+        rows = [{"topic_name": name, "partitions": found} for name, found in topics.items()]
+        gather.reply_in_turns(host, x, {"throttle_time": 0, "results": rows}, count)
+
+    gather.in_turns(host, x, count, gather.rows_of(x.state.codes.items(), add_row), encode_answer)
 
 
 HANDLER = Handler(*declared(34), begin_alter_replica_log_dirs, complete, slices=True)

@@ -2,7 +2,8 @@
 id, and where their open transactions began. Flexible.
 """
 
-from typing import Final
+from collections import Counter
+from typing import Any, Final
 
 from appliance.authorization.apis import declared
 from appliance.authorization.needs import READ_TOPIC
@@ -22,15 +23,16 @@ _TEXTS: Final = TEXTS | {
 
 def begin_describe_producers(host: Host, x: Exchange) -> None:
     request = gather.decode(host, x)
-    topics = [
-        (topic.name, [GatheredPartition(index, 0, -1, 0) for index in topic.partition_indexes])
-        for topic in request.topics
-    ]
-    flat = [asked for _, rows in topics for asked in rows]
     wanted = DESCRIBE_PRODUCERS, READ_TOPIC
-    gather.ask_partitions(
-        host, x, Gathering(topics, flat, *wanted, failed, answered, "name", reply)
-    )
+    gathering = Gathering(*wanted, failed, answered, "name", reply)
+    count = sum(len(topic.partition_indexes) for topic in request.topics)
+    gather.ask_partitions(host, x, gathering, count, _plan(request, gathering))
+
+
+def _plan(request: Any, gathering: Gathering) -> Steps:
+    for topic in request.topics:
+        made = (GatheredPartition(index, 0, -1, 0) for index in topic.partition_indexes)
+        yield from gathering.add_rows(topic.name, made)
 
 
 def complete(host: Host, x: Exchange, index: int, message: Message | None, payload: bytes) -> None:
@@ -63,14 +65,20 @@ def reply(host: Host, x: Exchange, values: Values, count: int) -> None:
 
 
 def _answer(host: Host, x: Exchange, values: Values, out: list[bytes]) -> Steps:
-    for code in error_codes.collect_codes(x.handler.key, x.version, values):
-        host.failed(x, code)
-    yield
-    topics = [
-        (topic["name"], [DescribedProducers(*one.values()) for one in topic["partitions"]])
-        for topic in values["topics"]
-    ]
-    yield
+    key, version = x.handler.key, x.version
+    codes = Counter((yield from error_codes.told_in_slices(key, version, values)))
+    for code, times in codes.items():
+        host.failed(x, code, times)
+    topics: list[tuple[str, list[DescribedProducers]]] = []
+    count = 0
+    for topic in values["topics"]:
+        rows: list[DescribedProducers] = []
+        topics.append((topic["name"], rows))
+        for one in topic["partitions"]:
+            rows.append(DescribedProducers(*one.values()))
+            count += 1
+            if count % gather.MANY == 0:
+                yield
     for number, _ in enumerate(producers.put_answer(out, topics)):
         if number % gather.MANY == 0:
             yield

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from appliance.base import errors
 from appliance.netproc import long_requests
 from appliance.wire import messages
 from benchmarks import largest
@@ -49,6 +50,16 @@ APIS = {
 }
 
 
+GATHERED = (
+    "ListOffsets", "DeleteRecords", "OffsetForLeaderEpoch", "AlterReplicaLogDirs",
+    "DescribeProducers", "Metadata", "TxnOffsetCommit", "SyncGroup",
+)  # fmt: skip
+FEW, MANY = 1024, 4096
+LINES = 64_000
+"""In one turn, however long the request: some hundred rows are planned, asked and answered, and
+completions are taken."""
+
+
 @contextmanager
 def counting():
     found = [0]
@@ -63,6 +74,22 @@ def counting():
         sys.setprofile(None)
 
 
+@contextmanager
+def counting_lines():
+    """Lines of Python code that run, those of loops as often as they do."""
+    found = [0]
+
+    def within(frame, event, argument):
+        found[0] += event == "line"
+        return within
+
+    sys.settrace(lambda *_: within)
+    try:
+        yield found
+    finally:
+        sys.settrace(None)
+
+
 @pytest.fixture
 def world(tmp_path, monkeypatch):
     monkeypatch.setattr(long_requests, "TURN_NS", 0)  # one step in each turn
@@ -72,7 +99,7 @@ def world(tmp_path, monkeypatch):
     one.close()
 
 
-def most_calls(world, client, shape):
+def most_calls(world, client, shape, counting=counting):
     """In one turn of the network process or the I/O process, until this is answered."""
     client.sock.setblocking(True)
     client.send_body(shape.key, shape.version, shape.body)
@@ -107,6 +134,41 @@ def test_no_turn_takes_a_whole_long_request(world, name):
         found[shape.title] = most_calls(world, client, shape)
     over = {title: calls for title, calls in found.items() if calls > CALLS}
     assert found and not over, (over, CALLS)
+
+
+@pytest.mark.interpreted("lines of compiled functions are not seen")
+@pytest.mark.parametrize("name", GATHERED)
+def test_four_times_the_rows_take_more_turns_and_no_longer_ones(world, name):
+    key = APIS[name]
+    version = messages.request_versions(key)[-1]
+    client = world.client()
+    for few, many in zip(
+        largest.shapes(key, version, FEW, 1 << 20),
+        largest.shapes(key, version, MANY, 1 << 20),
+        strict=True,
+    ):
+        before = most_calls(world, client, few, counting_lines)
+        most = most_calls(world, client, many, counting_lines)
+        assert most <= max(LINES, before), (many.title, before, most)
+
+
+def test_a_deletion_whose_time_is_over_while_it_is_asked_is_answered(world):
+    """With what was not asked yet timed out, and none of its connection's exchanges as a bug."""
+    client = world.client()
+    partitions = [{"partition_index": index, "offset": 0} for index in range(3000)]
+    asked = [{"name": largest.KNOWN, "partitions": partitions}]
+    for _ in range(2):
+        client.send(21, 2, topics=asked, timeout=0)
+        for _ in range(TURNS):
+            world.turn(ms=2000)
+            if (found := client.answer()) is not None:
+                break
+        assert found is not None
+        (topic,) = found[1].topics
+        assert [one.partition_index for one in topic.partitions] == list(range(3000))
+        codes = {int(one.error_code) for one in topic.partitions}
+        assert codes <= {errors.REQUEST_TIMED_OUT, errors.UNKNOWN_TOPIC_OR_PARTITION}
+        assert errors.REQUEST_TIMED_OUT in codes
 
 
 def test_a_topic_is_told_once_whatever_ids_its_name_comes_with(world):
