@@ -13,7 +13,7 @@ from appliance.ioproc.partition import Partition
 from appliance.ioproc.postponing import Postponed
 from appliance.ioproc.served import ServedPartitions
 from appliance.ring.messages import APPENDED, MARK_COMMIT, UNVERIFIED, Message
-from appliance.wire.batch import BatchWalk, LongWalk
+from appliance.wire.batch import LongWalk, Walk
 from appliance.wire.markers import Marker
 
 
@@ -88,9 +88,9 @@ class Appends:
         self._walks.pop((asker.index, token), None)
         asker.out.append(refusal(APPENDED, code, handle, token))
 
-    def _walked(self, asker: NetprocPeer, token: int) -> BatchWalk | None:
-        """The walk over the records of this batch, at its end; None: none was begun. Raises
-        LongWalk when it is not at its end after another step."""
+    def _walked(self, asker: NetprocPeer, token: int) -> Walk | None:
+        """The walk of this batch, at its end; None: none was begun. Raises LongWalk when it is not
+        at its end after another step."""
         walk = self._walks.pop((asker.index, token), None)
         if walk is not None and not walk.advance():
             raise LongWalk(walk)

@@ -27,7 +27,7 @@ from appliance.replication.progress import Progress
 from appliance.replication.role import ALONE, ELSEWHERE, PartitionRole
 from appliance.ring.messages import ADDS, APPENDED, TRUSTED, Message
 from appliance.wire import markers
-from appliance.wire.batch import BatchWalk, recompress, validate
+from appliance.wire.batch import Walk, validate
 from appliance.wire.batch_header import (
     CODEC_MASK,
     CONTROL_BIT,
@@ -38,6 +38,7 @@ from appliance.wire.batch_header import (
 )
 from appliance.wire.compression import IDS as CODECS
 from appliance.wire.markers import Marker
+from appliance.wire.recompressing import find_batch_walk, recompress
 
 AT_ONCE: Final = 0
 VISIBLE: Final = 1
@@ -203,19 +204,20 @@ class Partition:
         acks: int,
         now_ms: int,
         transactional: bool = False,
-        walk: BatchWalk | None = None,
+        walk: Walk | None = None,
     ) -> None:
         """Check one produced batch and stage it; it is answered after `commit` or after a sync.
 
-        transactional: it may be of a transaction, verified. walk: as for `validate`. Raises
-        PeerError with the code to answer; then nothing was staged.
+        transactional: it may be of a transaction, verified. walk: of a LongWalk that this raised
+        for the same batch, at its end. Raises PeerError with the code to answer; then nothing was
+        staged.
         """
         self.changing = False
-        rules = self.rules
-        header = validate(batch, rules, now_ms, transactional=transactional, walk=walk)
+        walked = None if walk is None else find_batch_walk(walk)
+        header = validate(batch, self.rules, now_ms, transactional=transactional, walk=walked)
         codec = self._codec
         if codec >= 0 and header[5] & CODEC_MASK != codec:
-            batch = memoryview(bytearray(recompress(batch, codec)))
+            batch = recompress(batch, codec, walk)
             header = read_header(batch)
         log = self.log
         if header[9] >= 0:  # a producer id

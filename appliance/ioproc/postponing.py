@@ -16,7 +16,7 @@ from typing import Final
 from appliance.ioproc.asker import NetprocPeer
 from appliance.ioproc.reading import MAX_TIMESTAMP
 from appliance.ring.messages import APPEND, COORDINATE, LIST_OFFSET, Message
-from appliance.wire.batch import BatchWalk
+from appliance.wire.batch import Walk
 from appliance.wire.batch_header import ATTRIBUTES_AT, CODEC_MASK
 from appliance.wire.compression import OPENED
 
@@ -57,7 +57,7 @@ class Postponed:
         self.began = OPENED[0]
         self.until = self.began + SHARE
         self.payload = PAYLOAD
-        self.walks: dict[tuple[int, int], BatchWalk] = {}
+        self.walks: dict[tuple[int, int], Walk] = {}
         self._exchange = (-1, -1)
         self._queues: dict[int, _Queue] = {}  # by the partition that has something in it
         self._counts: Counter[int] = Counter()
@@ -96,7 +96,7 @@ class Postponed:
             return False
         return True
 
-    def put_back(self, asker: NetprocPeer, message: Message, walk: BatchWalk) -> None:
+    def put_back(self, asker: NetprocPeer, message: Message, walk: Walk) -> None:
         """Hold an append before all others of its partition until its walk has come further."""
         handle, exchange = message.handle, (asker.index, message.token >> 32)
         queue = self._queues.get(handle)

@@ -7,7 +7,7 @@ head agrees with its ends. Error codes are those of Kafka's log validation. Call
 function `validate`: the I/O process, once per batch, with the bytes in shared memory.
 """
 
-from typing import Final
+from typing import Final, Protocol
 
 from appliance.base.crc import crc32c
 from appliance.base.errors import (
@@ -66,7 +66,6 @@ __all__ = [
     "checksum_holds",
     "iter_records",
     "read_header",
-    "recompress",
     "stamp_log_append_time",
     "validate",
 ]
@@ -228,11 +227,19 @@ class BatchWalk:
         return True
 
 
-class LongWalk(PeerError):
-    """The records of a batch are not walked over yet: `walk.advance` goes on, and then `validate`
-    takes it. The code is for callers that do not go on."""
+class Walk(Protocol):
+    """Work on one batch over several turns."""
 
-    def __init__(self, walk: BatchWalk) -> None:
+    def advance(self) -> bool:
+        """Go on for one step; True at the end. Raises PeerError."""
+        ...
+
+
+class LongWalk(PeerError):
+    """The records of a batch are not walked over, or not compressed anew, yet: `walk.advance` goes
+    on, and then the append takes it. The code is for callers that do not go on."""
+
+    def __init__(self, walk: Walk) -> None:
         super().__init__(MESSAGE_TOO_LARGE, "the records of this batch take several turns")
         self.walk = walk
 
@@ -362,19 +369,3 @@ def stamp_log_append_time(batch: memoryview, now_ms: int) -> None:
     INT16.pack_into(batch, ATTRIBUTES_AT, attributes | LOG_APPEND_TIME_BIT)
     INT64.pack_into(batch, MAX_TIMESTAMP_AT, now_ms)
     UINT32.pack_into(batch, CRC_AT, crc32c(batch[ATTRIBUTES_AT:]))
-
-
-def recompress(batch: memoryview, codec: int) -> bytes:
-    """The same batch under another codec, as the topic setting compression.type asks for.
-
-    Raises PeerError as `compression.pieces` does.
-    """
-    header = read_header(batch)
-    records = compression.compress(codec, compression.decompress(header.codec, batch[RECORDS_AT:]))
-    attributes = header.attributes & ~CODEC_MASK | codec
-    out = bytearray(batch[:RECORDS_AT])
-    INT32.pack_into(out, 8, RECORDS_AT - LENGTH_PREFIX + len(records))
-    INT16.pack_into(out, ATTRIBUTES_AT, attributes)
-    out += records
-    UINT32.pack_into(out, CRC_AT, crc32c(memoryview(out)[ATTRIBUTES_AT:]))
-    return bytes(out)

@@ -36,10 +36,10 @@ WINDOW_MAX: Final = 8 << 20
 """Largest zstd window: what RFC 8878 asks every decoder to support; level 19 uses as much."""
 
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
-_XERIAL_HEADER: Final = (
+XERIAL_HEADER: Final = (
     _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
 )  # version 1, readable by 1
-_XERIAL_BLOCK: Final = 32 << 10
+XERIAL_BLOCK: Final = 32 << 10
 _I32: Final = Struct(">i")
 _ZSTD_FRAME: Final = Struct("<IB")
 _ZSTD_MAGIC: Final = 0xFD2FB528
@@ -211,7 +211,7 @@ def _open_snappy(data: Stream) -> Iterator[bytes]:
     if bytes(data[:8]) != _XERIAL_MAGIC:
         yield _open_snappy_block(data)
         return
-    position, end = len(_XERIAL_HEADER), len(data)
+    position, end = len(XERIAL_HEADER), len(data)
     if position > end:
         raise _corrupt(SNAPPY, "ends inside its header")
     while position < end:
@@ -244,11 +244,16 @@ def _open_snappy_block(block: Stream) -> bytes:
 
 
 def _make_snappy(data: Stream) -> bytes:
+    return XERIAL_HEADER + snappy_blocks(data)
+
+
+def snappy_blocks(data: Stream) -> bytes:
+    """`data` in blocks as snappy-java frames them, without its header."""
     import snappy
 
-    out = bytearray(_XERIAL_HEADER)
-    for position in range(0, len(data), _XERIAL_BLOCK):
-        block = bytes(snappy.compress(data[position : position + _XERIAL_BLOCK]))
+    out = bytearray()
+    for position in range(0, len(data), XERIAL_BLOCK):
+        block = bytes(snappy.compress(data[position : position + XERIAL_BLOCK]))
         out += _I32.pack(len(block))
         out += block
     return bytes(out)

@@ -148,6 +148,28 @@ def test_a_batch_that_opens_to_much_is_walked_over_in_several_turns(world, in_st
     assert not world.core.postponed.held and not world.core.postponed.walks
 
 
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd", "uncompressed"])
+def test_a_batch_is_compressed_anew_in_several_turns(world, in_steps, monkeypatch, codec):
+    monkeypatch.setattr("appliance.wire.recompressing.STEP", SHARE)
+    large, other = world.add("t", 0, compression_type=codec), world.add("other")
+    source = compression.GZIP if codec == "zstd" else compression.ZSTD
+    long = batch(*[bytes(1000)] * 1500, codec=source)
+    world.append(large.handle, long, token=token(1), position=0)
+    world.append(large.handle, SMALL, token=token(2), position=20 * ROOM)
+    before, turns = compression.OPENED[0], []
+    for number in range(120):
+        world.append(other.handle, SMALL, token=token(100 + number), position=21 * ROOM)
+        assert compression.OPENED[0] - before <= 6 * SHARE
+        before = compression.OPENED[0]
+        turns += answered(world, 1)
+        assert token(100 + number) in turns[-1], "others are served in every turn"
+    order = flat(turns)
+    assert order.index(token(1)) < order.index(token(2)), "a partition keeps its order"
+    assert sum(token(1) in some for some in turns[:20]) == 0
+    assert large.progress.log_end == 1501
+    assert not world.core.postponed.held and not world.core.postponed.walks
+
+
 def test_what_is_wrong_at_the_end_of_a_long_batch_is_refused(world, in_steps):
     one = world.add("t", 0)
     world.append(one.handle, WRONG, token=token(1), position=0)

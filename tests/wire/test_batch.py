@@ -17,6 +17,7 @@ from appliance.wire import compression
 from appliance.wire.batch import (
     RECORDS_MAX,
     BatchHeader,
+    LongWalk,
     NewRecord,
     Record,
     assign,
@@ -24,11 +25,11 @@ from appliance.wire.batch import (
     checksum_holds,
     iter_records,
     read_header,
-    recompress,
     stamp_log_append_time,
     validate,
 )
 from appliance.wire.batch_header import ATTRIBUTES_AT, CRC_AT, HEADER
+from appliance.wire.recompressing import STEP, recompress
 from appliance.wire.record_walk import walk_fields, walk_lengths
 
 NOW = 1_700_000_000_000
@@ -259,8 +260,27 @@ def test_log_append_time_is_stamped_in_place() -> None:
 def test_recompressing_keeps_the_records(source: int, target: int) -> None:
     batch = build(50, codec=source)
     again = recompress(memoryview(batch), target)
-    assert validate(memoryview(again), RULES, NOW).codec == target
+    assert validate(again, RULES, NOW).codec == target
     assert list(iter_records(again)) == list(iter_records(batch))
+
+
+@pytest.mark.parametrize("source", range(5))
+@pytest.mark.parametrize("target", range(5))
+def test_a_large_batch_is_recompressed_in_steps(source: int, target: int) -> None:
+    value = bytes(range(256)) * 200
+    batch = build_batch([NewRecord(NOW, None, value, ()) for _ in range(60)], codec=source)
+    with pytest.raises(LongWalk) as steps:
+        recompress(memoryview(batch), target)
+    walk, count = steps.value.walk, 1
+    while not walk.advance():
+        count += 1
+    assert count == len(value) * 60 // STEP
+    again = recompress(memoryview(batch), target, walk)
+    assert read_header(again).codec == target
+    assert list(iter_records(again)) == list(iter_records(batch))
+    other = (target + 1) % 5
+    with pytest.raises(LongWalk):  # the setting has changed meanwhile
+        recompress(memoryview(batch), other, walk)
 
 
 # Properties ---------------------------------------------------------------------------------------
