@@ -17,6 +17,7 @@ from appliance.certificates.settings import TlsSettings, of_listener
 from appliance.config.broker import BrokerConfig
 from appliance.config.logins import DELAY
 from appliance.config.metrics_door import NAME, speaks_tls, user_info
+from appliance.ring.security_table import SUCCEEDED
 from appliance.shell.audit import Trail
 from appliance.shell.log import NOTICE, WARNING, Log
 
@@ -24,8 +25,12 @@ if TYPE_CHECKING:
     from ssl import SSLContext
 
     from appliance.certificates.context import Certificate
+    from appliance.certificates.mapping import Rules
 
 _LOOK_NS: Final = 10_000_000_000
+_AGAIN_NS: Final = 3600 * 1_000_000_000
+"""A scraper logs in with every scrape; the audit tells of it once in this time."""
+_MOST_TOLD: Final = 256
 _WRONG: Final = "Authentication failed: Invalid username or password"
 _AUTHORIZATION: Final = re.compile(
     rb"\r\nAuthorization:[ \t]*Basic[ \t]+([A-Za-z0-9+/=]+)[ \t]*\r\n", re.IGNORECASE
@@ -36,8 +41,8 @@ class MetricsDoor:
     """Lets in callers as the settings say."""
 
     def __init__(self, config: BrokerConfig, log: Log, trail: Trail | None = None) -> None:
-        """trail: of refused passwords and certificates. Raises ConfigError for a certificate of its
-        own that it cannot show."""
+        """trail: of logins, taken or refused. Raises ConfigError for a certificate of its own that
+        it cannot show."""
         told = user_info(config)
         self._user = told.partition(":")[0]
         self._wanted = _digest(told.encode()) if told else b""
@@ -47,6 +52,8 @@ class MetricsDoor:
         self._settings: TlsSettings | None = None
         self._context: SSLContext | None = None
         self._shown: Certificate | None = None
+        self._rules: Rules | None = None
+        self._told_ns: dict[tuple[str, str, str], int] = {}
         self._cause = ""  # why what is in the files is not shown
         self._stamps: tuple[files.Stamp, ...] = ()
         self._look_ns = 0
@@ -80,6 +87,29 @@ class MetricsDoor:
             principal = f"User:{name}" if name == self._user else ""
             self._trail.note_login((0, NAME), "BASIC", principal, address, "", why=_WRONG)
         return bool(given)
+
+    def note_caller(self, sock: socket.socket, request: bytes, address: str, now_ns: int) -> None:
+        """Counts the logins of a whole request: by its certificate, by its password. The audit is
+        told of each principal at an address once an hour. now_ns: monotonic."""
+        if self._trail is None:
+            return
+        if self._rules is not None and (der := _certificate(sock)) is not None:
+            self._note(self._trail, "SSL", _principal(der, self._rules), address, now_ns)
+        if self._wanted and self.lets_in(request):
+            self._note(self._trail, "BASIC", f"User:{self._user}", address, now_ns)
+
+    def _note(
+        self, trail: Trail, mechanism: str, principal: str, address: str, now_ns: int
+    ) -> None:
+        cause = (mechanism, principal, address)
+        told_ns = self._told_ns.get(cause)
+        if told_ns is not None and now_ns - told_ns < _AGAIN_NS:
+            trail.region.count_login(0, NAME, mechanism, SUCCEEDED)
+            return
+        if len(self._told_ns) >= _MOST_TOLD:
+            self._told_ns.clear()
+        self._told_ns[cause] = now_ns
+        trail.note_login((0, NAME), mechanism, principal, address, "")
 
     def tell_handshake(self, problem: OSError, address: str) -> None:
         """A connection has ended before its first byte. Where TLS is why, a certificate that is
@@ -118,6 +148,7 @@ class MetricsDoor:
         loaded = load(settings)
         loaded.context.sslsocket_class = TlsSocket
         self._context, self._shown = loaded.context, loaded.certificate
+        self._rules = loaded.rules
 
 
 def _given(request: bytes) -> bytes:
@@ -127,6 +158,23 @@ def _given(request: bytes) -> bytes:
         return b"" if found is None else base64.b64decode(found[1], validate=True)
     except binascii.Error:
         return b""
+
+
+def _certificate(sock: socket.socket) -> bytes | None:
+    """The certificate of the other side (DER), None without one."""
+    from ssl import SSLSocket
+
+    return sock.getpeercert(binary_form=True) if isinstance(sock, SSLSocket) else None
+
+
+def _principal(der: bytes, rules: "Rules") -> str:
+    """`User:NAME` of a certificate, "" where no rule names it."""
+    from appliance.certificates.mapping import principal_name
+
+    try:
+        return f"User:{principal_name(der, rules)}"
+    except ValueError:
+        return ""
 
 
 def _digest(text: bytes) -> bytes:

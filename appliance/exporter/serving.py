@@ -163,6 +163,7 @@ class HttpServer:
         while part := caller.sock.recv(_HEAD):  # of TLS, more may be there without a sign of it
             caller.told += part
             if _END in caller.told:
+                self._door.note_caller(caller.sock, caller.told, caller.address, self._now_ns)
                 return self._answered(caller)
             if len(caller.told) > _HEAD:
                 break

@@ -49,6 +49,7 @@ SAMPLES = {
     "acl list": "",
     "acl add": "loader read --topic {topic} --dry-run",
     "acl remove": "loader --dry-run",
+    "acl import": "{file} --dry-run",
     "acl can": "loader read --topic {topic}",
     "acl who-can": "read --topic {topic}",
     "quota list": "",

@@ -162,9 +162,10 @@ def test_a_wrong_password_is_answered_late_counted_and_in_the_audit(given, told)
             assert place.hear(sock).startswith(b"HTTP/1.1 401 ")
     finally:
         place.close()
-    assert table.logins() == [LoginCount("METRICS", "BASIC", 0, 1, 0, 0)]
-    [(process, entry)] = Unread(table).take_all()
+    assert table.logins() == [LoginCount("METRICS", "BASIC", 1, 1, 0, 0)]
+    (process, entry), (_, other) = Unread(table).take_all()
     assert (process, entry.event) == ("exporter", "login-failed")
+    assert (other.event, dict(other.fields)["principal"]) == ("login", "User:prometheus")
     fields = dict(entry.fields)
     assert fields.pop("principal", None) == told
     assert fields == {
@@ -205,11 +206,28 @@ def test_a_certificate_that_is_not_let_in_is_in_the_audit(pki, certificate, word
         with pytest.raises((ssl.SSLError, OSError, http.client.HTTPException)):
             server.get("/metrics", context)
         assert server.get("/metrics", client_of(pki, "client"))[0] == 200
-    assert table.logins() == [LoginCount("METRICS", "SSL", 0, 1, 0, 0)]
-    [(process, entry)] = Unread(table).take_all()
+    assert table.logins() == [LoginCount("METRICS", "SSL", 1, 1, 0, 0)]
+    (process, entry), _ = Unread(table).take_all()
     fields = dict(entry.fields)
     assert (process, entry.event, fields["mechanism"]) == ("exporter", "login-failed", "SSL")
     assert fields["address"] == "127.0.0.1" and words in fields["why"], fields
+
+
+def test_who_scrapes_is_in_the_audit_once_an_hour_and_always_counted(pki):
+    table = SecurityTable(memoryview(bytearray(1 << 20)), ioprocs=1, netprocs=1)
+    settings = tls_of(pki, **{"listener.name.metrics.ssl.client.auth": "required"}) | asking(0)
+    with Turning(settings, trail=Trail(table.regions[EXPORTER])) as server:
+        for _ in range(3):
+            assert server.get("/metrics", client_of(pki, "client"), LOGIN)[0] == 200
+    assert table.logins() == [
+        LoginCount("METRICS", "BASIC", 3, 0, 0, 0), LoginCount("METRICS", "SSL", 3, 0, 0, 0),
+    ]  # fmt: skip
+    told = [(one.event, dict(one.fields)) for _, one in Unread(table).take_all()]
+    at = {"listener": "METRICS", "address": "127.0.0.1"}
+    assert told == [
+        ("login", {"principal": "User:CN=prometheus", "mechanism": "SSL"} | at),
+        ("login", {"principal": "User:prometheus", "mechanism": "BASIC"} | at),
+    ]
 
 
 def test_a_renewed_certificate_is_shown_within_ten_seconds(pki, tmp_path):

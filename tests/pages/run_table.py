@@ -128,6 +128,7 @@ ELSEWHERE = {
     ("docs/quickstart.md", "penstock topic create shared"): README,
     ("docs/testing.md", "penstock run"): "tests/console/test_testing_page.py",
     ("docs/acls.md", "penstock acl add"): ACLS,
+    ("docs/acls.md", "kafka-acls.sh --bootstrap-server old"): "tests/console/test_acl_import.py",
     ("docs/jobs.md", "penstock user add etl"): "tests/spark/test_secured_job.py",
     (
         "docs/secure.md",
@@ -200,7 +201,7 @@ NOT_RUN = {
     ("docs/systemd.md", "/opt/penstock/bin/penstock service install --backup"): ROOT_AND_SYSTEMD,
     ("docs/systemd.md", "install -d -o penstock"): ROOT_AND_SYSTEMD,
     ("docs/systemd.md", "/opt/penstock/bin/pip install"): f"{ROOT_AND_SYSTEMD}; {SPARK}",
-    ("docs/acls.md", "kafka-acls.sh"): (
+    ("docs/acls.md", "kafka-acls.sh --bootstrap-server localhost"): (
         "Kafka's own tool; tests/differential compares what it asks"
     ),
     ("docs/tls.md", "kafka-configs.sh"): (

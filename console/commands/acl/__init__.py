@@ -9,6 +9,7 @@ command = LazyGroup(
         "list": ("list", "List ACLs."),
         "add": ("change:add", "Allow or deny operations."),
         "remove": ("change:remove", "Remove ACLs."),
+        "import": ("import_list:import_list", "Add the ACLs that kafka-acls --list printed."),
         "can": ("decide:can", "Check whether a principal may do something, and why."),
         "who-can": ("decide:who_can", "Show who may do something, and why."),
     },
@@ -19,6 +20,7 @@ Examples:
   penstock acl add loader --producer --topic orders
   penstock acl add reader --consumer --topic orders --group billing
   penstock acl list --topic orders
+  penstock acl import acls.txt
   penstock acl can loader write --topic orders
   penstock acl who-can delete --topic orders""",
 )

@@ -73,7 +73,7 @@ def add(
     if missing and not dry_run:
         acls.add(link, missing)
     done = "would be added" if dry_run else "added"
-    _tell([(one, "exists" if one in there else done) for one in wanted], output)
+    tell_changes([(one, "exists" if one in there else done) for one in wanted], output)
     return OK
 
 
@@ -124,7 +124,7 @@ def remove(
         confirm(f"This removes {_listed(gone)}", yes=yes)
         acls.remove(link, gone)
     done = "would be removed" if dry_run else "removed"
-    _tell([(one, done) for one in gone], output)
+    tell_changes([(one, done) for one in gone], output)
     return OK
 
 
@@ -156,6 +156,7 @@ def _listed(gone: list[AclRule]) -> str:
     return first if len(gone) <= 3 else f"{first} and {len(gone) - 3} more"
 
 
-def _tell(rows: list[tuple[AclRule, str]], output: str) -> None:
+def tell_changes(rows: list[tuple[AclRule, str]], output: str) -> None:
+    """Shows rules with their status, in the form that `output` names."""
     told = [acls.entry(one)._asdict() | {"status": status} for one, status in rows]
     emit(told, output, name="principal", empty="no ACL for that")
