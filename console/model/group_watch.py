@@ -50,13 +50,15 @@ class LagPast:
 
 @dataclass(slots=True, frozen=True)
 class GroupCount:
-    """The figures of a group in the list, beside its name and state. samples: its lag as seen."""
+    """The figures of a group in the list, beside its name and state. samples: its lag as seen.
+    reads: topic → records behind there, as far as they are known."""
 
     members: int
     topics: int
     lag: int | None
     lag_s: float | None = None
     samples: tuple[Sample, ...] = ()
+    reads: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True, frozen=True)
@@ -167,6 +169,7 @@ class GroupWatch:
                     len({place.topic for place in positions}),
                     *lag.total(positions),
                     tuple(self._pasts[one.name].all),
+                    _by_topic(positions),
                 )
         return GroupsSeen(found, counts)
 
@@ -215,3 +218,10 @@ class GroupWatch:
             {place: at_s for place, at_s in moved.items() if at_s is not None},
             kept=bool(before.samples),
         )
+
+
+def _by_topic(positions: list[Position]) -> dict[str, int]:
+    lags: dict[str, int] = {}
+    for one in positions:
+        lags[one.topic] = lags.get(one.topic, 0) + (one.lag or 0)
+    return lags

@@ -31,6 +31,7 @@ from console.screens.places import (
     TAIL,
     TOPIC,
     TOPICS,
+    TOPOLOGY,
     TRASH,
     TXNS,
     USERS,
@@ -59,12 +60,13 @@ ALL_ACLS: Final = "in ACLs"
 ONE_RIGHT: Final = "in a right"
 IN_AUDIT: Final = "in the audit"
 ALL_CERTIFICATES: Final = "in Certificates"
+IN_TOPOLOGY: Final = "in the topology"
 KINDS: Final = {
     ALL_TOPICS: TOPICS, ONE_TOPIC: TOPIC, IN_TRASH: TRASH, ALL_GROUPS: GROUPS, ONE_GROUP: GROUP,
     ALL_QUOTAS: QUOTAS, ONE_CLIENT: QUOTA, A_JOB: JOBS, ONE_JOB: JOB, PAST: OVERVIEW,
     ALL_TXNS: TXNS, IN_RECORDS: RECORDS, IN_RECORD: RECORD, IN_LOG: LOG,
     ALL_NODES: NODES, ALL_USERS: USERS, ALL_ACLS: ACLS, ONE_RIGHT: CAN, IN_AUDIT: AUDIT,
-    ALL_CERTIFICATES: CERTIFICATES,
+    ALL_CERTIFICATES: CERTIFICATES, IN_TOPOLOGY: TOPOLOGY,
 }  # fmt: skip
 """Scope of a view → the kind of place where it is."""
 _ALSO: Final = {A_JOB: (JOB,), IN_RECORDS: (TAIL,)}
@@ -103,7 +105,7 @@ _SEEN: Final = {
 }
 _SHOWN: Final = {
     "enter": "Enter", "escape": "Esc", "pagedown": "PgDn", "pageup": "PgUp", "home": "Home",
-    "end": "End", "space": "Space", "up": "↑", "down": "↓", "f1": "F1",
+    "end": "End", "space": "Space", "up": "↑", "down": "↓", "f1": "F1", "left": "←", "right": "→",
 }  # fmt: skip
 
 ACTIONS: Final = (
@@ -119,6 +121,7 @@ ACTIONS: Final = (
         "Names with these words; !word: without; -f ords: letters.",
         footer=True,
     ),
+    Action("topology", ("f",), "Topology", "Who writes and who reads what is under the cursor."),
     Action("back", ("[",), "Back", "To where you were before."),
     Action("forward", ("]",), "Forward", "And ahead again."),
     Action("up", ("escape",), "Up", "From one topic to all topics, then to the overview."),
@@ -150,6 +153,10 @@ ACTIONS: Final = (
            palette=False),
     Action("mark", ("space",), "Mark", "This row too: D takes all that are marked.", ROWS,
            palette=False),
+    Action("walk(1)", ("right",), "Downstream", "To who reads it; once more goes on there.",
+           IN_TOPOLOGY, footer=True, palette=False),
+    Action("walk(-1)", ("left",), "Upstream", "To who writes it; once more goes on there.",
+           IN_TOPOLOGY, footer=True, palette=False),
     Action("wider", ("z",), "Zoom out", "Charts of ten minutes, an hour, a day, a minute.", PAST,
            footer=True),
     Action("changed", ("c",), "Changed", "Only settings with a value of the topic's own, or all.",
@@ -315,6 +322,7 @@ VERBS: Final = {
     "z": "shows more of the past", "S": "starts or stops it", "R": "restarts it",
     "F": "lets it forget", "M": "puts a member out", "N": "says on which nodes it is",
     "C": "takes back what is on its way", "i": "turns the order around",
+    "left": "goes to who writes", "right": "to who reads",
 }  # fmt: skip
 """Key of a view → what it does, whatever view that is."""
 
@@ -353,7 +361,7 @@ def shown(key: str) -> str:
 
 def grammar() -> str:
     """The meaning of letters in all views, as docs/console.md has it."""
-    return ", ".join(f"`{key}` {does}" for key, does in VERBS.items())
+    return ", ".join(f"`{shown(key)}` {does}" for key, does in VERBS.items())
 
 
 def table() -> list[str]:

@@ -21,7 +21,7 @@ from console.model.attention import of_cluster
 from console.model.failure import Failure
 from console.model.link import Link
 from console.model.local import NOT_LOCAL
-from console.screens import lines, places, sources
+from console.screens import lines, places, sources, topology
 from console.screens.actions import ACTIONS, APP, CHANGES, KINDS, Action, bindings, works
 from console.screens.at_terminal import AtTerminal, prepare
 from console.screens.changes.door import Door
@@ -33,7 +33,6 @@ from console.screens.log import LogView
 from console.screens.palette import Everything
 from console.screens.places import HOME, LISTS, LOG, History, NoPlace, Place
 from console.screens.prompt import FILTER, JUMP, Prompt
-from console.screens.rows import Rows
 from console.screens.sources import Source
 from console.screens.view import FRAMED, View, Words
 from console.screens.views import VIEWS
@@ -305,6 +304,13 @@ class ConsoleApp(AtTerminal):
         """To one of the lists."""
         await self.go_to(Place(kind))
 
+    async def action_topology(self) -> None:
+        """Show writers and readers of what is under the cursor."""
+        part = topology.part_under(self.focused, self.here)
+        await self.go_to(Place(places.TOPOLOGY))
+        if part is not None and isinstance(self.view, topology.TopologyView):
+            self.view.walk_to(part)
+
     async def action_back(self) -> None:
         """To where they were before."""
         if self.history.back():
@@ -376,7 +382,7 @@ class ConsoleApp(AtTerminal):
 
     def _typed(self) -> None:
         self._ground.query_one(Prompt).close()
-        if table := next((one for one in self.view.query(Rows) if one.display), None):
+        if table := self.view.first_table():
             table.focus()
         self._paint()
 

@@ -32,6 +32,7 @@ CAN: Final = "can"
 """Its name is an `access.Question`, as its text has it."""
 AUDIT: Final = "audit"
 CERTIFICATES: Final = "certificates"
+TOPOLOGY: Final = "topology"
 
 RECORDS: Final = "records"
 TAIL: Final = "tail"
@@ -45,12 +46,13 @@ ACCESS: Final = (USERS, ACLS, AUDIT, CERTIFICATES)
 _OF_TOPIC: Final = (RECORDS, TAIL)
 _ABOVE: Final = {
     TOPIC: TOPICS, GROUP: GROUPS, QUOTA: QUOTAS, JOB: JOBS, PREVIEW: JOBS, TRASH: TOPICS,
+    TOPOLOGY: TOPICS,
     **dict.fromkeys((*_OF_TOPIC, RECORD), TOPICS), **dict.fromkeys((*ACCESS[1:], CAN), USERS),
 }  # fmt: skip
 _TRANSACTIONS: Final = "transactions"
 _OF: Final = {TOPICS: TOPIC, GROUPS: GROUP, QUOTAS: QUOTA, JOBS: JOB}
 """The list → one of what it lists."""
-_MORE: Final = (TRASH, *ACCESS[1:])
+_MORE: Final = (TRASH, TOPOLOGY, *ACCESS[1:])
 """Places without a name and without a tab."""
 _NAMED: Final = (
     "topic NAME, records TOPIC, tail TOPIC, group NAME, quota WHO, job NAME, preview JOB|FILE, "

@@ -177,6 +177,11 @@ class Rows(ScrollView, can_focus=True):
         """True if the cursor is on the last row, or there is none."""
         return self._cursor >= len(self._keys) - 1
 
+    def select_row(self, key: str) -> None:
+        """The cursor goes to the row of a key, where there is one."""
+        if key in self._keys:
+            self._to(self._keys.index(key))
+
     def _order(self) -> None:
         column, by = self._sorted, self._by
         if column is None or by is None:
@@ -236,6 +241,8 @@ class Rows(ScrollView, can_focus=True):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only what can be done is offered."""
+        if action in ("scroll_left", "scroll_right"):
+            return False  # a table has no more columns than are seen: the arrows are the view's
         if action == "mark":
             return self._marks
         return self._opens if action == "open" else super().check_action(action, parameters)

@@ -155,6 +155,10 @@ class View(Vertical):
         """Where a filter is typed, when that is here."""
         return None
 
+    def first_table(self) -> Rows | None:
+        """The table that the keys go to at first."""
+        return next((one for one in self.query(Rows) if one.display), None)
+
     def waiting(self) -> str:
         """The text shown before anything is known."""
         source = self.world.main(self.place)

@@ -24,6 +24,7 @@ from console.screens.records.browse import RecordsView
 from console.screens.records.record import RecordView
 from console.screens.topic import TopicView
 from console.screens.topics import TopicsView
+from console.screens.topology import TopologyView
 from console.screens.trash import TrashView
 from console.screens.txns import TxnsView
 from console.screens.view import View
@@ -33,6 +34,7 @@ VIEWS: Final[dict[str, Callable[[Place, World], View]]] = {
     places.OVERVIEW: OverviewView,
     places.TOPICS: TopicsView,
     places.TOPIC: TopicView,
+    places.TOPOLOGY: TopologyView,
     places.TRASH: TrashView,
     places.GROUPS: GroupsView,
     places.GROUP: GroupView,

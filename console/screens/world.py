@@ -54,6 +54,7 @@ from console.screens.places import (
     TAIL,
     TOPIC,
     TOPICS,
+    TOPOLOGY,
     TRASH,
     TXNS,
     USERS,
@@ -181,14 +182,14 @@ class World:
             found.append(self.risks)
         if here.kind == TXNS:
             found.append(self.transactions)
-        if self.is_foreign and here.kind in (OVERVIEW, TOPICS, JOBS, JOB):
+        if self.is_foreign and here.kind in (OVERVIEW, TOPICS, TOPOLOGY, JOBS, JOB):
             found.append(self.topics)
         if here.kind == TOPICS and self.data_dir:
             found.append(self.oldest)
         knows_jobs = bool(self._jobs_named) or self._knows_topics
-        if here.kind in (OVERVIEW, JOBS, JOB) and knows_jobs:
+        if here.kind in (OVERVIEW, TOPOLOGY, JOBS, JOB) and knows_jobs:
             found.append(self.jobs)
-        if here.kind == GROUPS:
+        if here.kind == GROUPS or (here.kind == TOPOLOGY and self.is_foreign):
             found.append(self.groups)
         if here.kind in (QUOTAS, QUOTA):
             found.append(self.quotas)
@@ -268,7 +269,7 @@ class World:
             return self.trash if here.kind == TRASH else self.transactions
         if here.kind == LOG and not self.is_foreign:
             return self.events
-        if here.kind in (OVERVIEW, TOPICS):
+        if here.kind in (OVERVIEW, TOPICS, TOPOLOGY):
             return self.topics if self.is_foreign else self.facts
         if here.kind == NODES:
             return self.nodes

@@ -341,6 +341,7 @@ PLACES = (
     Place("jobs"), Place("job", "[/red]"), Place("preview", "\x1b]0;\udcff"),
     Place("deleted"), Place("nodes"), Place("users"), Place("acls"), Place("audit"),
     Place("can", "User:[/red] write topic [/red]"), Place("certificates"),
+    Place("topology"),
 )  # fmt: skip
 
 
