@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-import urllib.request
 from dataclasses import replace
 
 import confluent_kafka
@@ -23,6 +22,7 @@ from console.model.backup.quiet import MARGINS_MS
 from console.model.backup.store import FolderStore, opened
 from console.model.failure import Failure
 from penstock.local import Appliance
+from tests.bucket_server import serving
 from tests.console_process import typing
 
 SIZE = 100_000
@@ -305,21 +305,8 @@ def test_a_folder_in_which_nothing_runs_is_not_backed_up(story, tmp_path):
 
 @pytest.fixture
 def bucket(monkeypatch):
-    """A server that answers as S3 does, on loopback."""
-    pytest.importorskip("obstore")
-    servers = pytest.importorskip("moto.server")
-    server = servers.ThreadedMotoServer(ip_address="127.0.0.1", port=0)
-    server.start()
-    host, port = server.get_host_and_port()
-    for name, value in {
-        "AWS_ENDPOINT_URL": f"http://{host}:{port}", "AWS_ALLOW_HTTP": "true",
-        "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": "us-east-1",
-    }.items():  # fmt: skip
-        monkeypatch.setenv(name, value)
-    request = urllib.request.Request(f"http://{host}:{port}/penstock", method="PUT")
-    urllib.request.urlopen(request).close()
-    yield "s3://penstock/events"
-    server.stop()
+    with serving(monkeypatch) as url:
+        yield url
 
 
 def test_a_bucket_keeps_backups_as_a_folder_does(story, bucket, tmp_path):

@@ -97,6 +97,7 @@ CORE = (
     "logstore",
     "controller",
     "handlers",
+    "remotelog",
     "replication",
     "history",
 )
