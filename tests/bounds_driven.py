@@ -33,6 +33,12 @@ DRIVEN: Final = {
     bounds.GROUP_MEMBERS: f"{_BOUNDED}::test_members_beyond_the_size_of_a_group_are_refused",
     bounds.CONSUMER_MEMBERS: f"{_BOUNDED}::test_members_beyond_the_size_of_a_group_are_refused",
     bounds.REGEX: f"{_BOUNDED}::test_an_expression_that_takes_too_much_work_is_refused",
+    bounds.OFFSET_METADATA: f"{_BOUNDED}::test_metadata_of_an_offset_beyond_the_bound_is_refused",
+    bounds.CONTROL_REQUESTS: f"{_NETPROC}::test_requests_for_control_wait_for_one_another",
+    bounds.SEGMENT_FILES: (
+        "netproc/test_fetched_files.py"
+        "::test_without_descriptors_a_segment_is_a_storage_error_and_others_are_served"
+    ),
     bounds.TRANSACTIONAL_IDS: (
         f"{_BOUNDED}::test_transactional_ids_beyond_the_bound_are_refused_and_others_served"
     ),

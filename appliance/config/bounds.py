@@ -29,6 +29,9 @@ TRANSACTIONAL_IDS: Final = "transactional-ids"
 GROUP_MEMBERS: Final = "group-members"
 CONSUMER_MEMBERS: Final = "consumer-group-members"
 REGEX: Final = "group-regex-steps"
+OFFSET_METADATA: Final = "offset-metadata"
+CONTROL_REQUESTS: Final = "control-requests"
+SEGMENT_FILES: Final = "segment-files"
 
 
 class Bound(NamedTuple):
@@ -68,6 +71,9 @@ BOUNDS: Final = (
     Bound(GROUP_MEMBERS, "Members of one classic group.", "group.max.size", "bound-reached", "GROUP_MAX_SIZE_REACHED.", "See whether the group needs more members than its topics have partitions, or raise it."),
     Bound(CONSUMER_MEMBERS, "Members of one group of the consumer protocol (KIP-848).", "group.consumer.max.size", "bound-reached", "GROUP_MAX_SIZE_REACHED.", "See whether the group needs more members than its topics have partitions, or raise it."),
     Bound(REGEX, "Work of one regular expression of a group (KIP-848): its program times the letters of all topic names.", "penstock.group.regex.max.steps", "bound-reached", "INVALID_REGULAR_EXPRESSION.", "Let the consumer use a simpler expression or name its topics, or raise it."),
+    Bound(OFFSET_METADATA, "Metadata of one committed offset, in characters.", "offset.metadata.max.bytes", "bound-reached", "OFFSET_METADATA_TOO_LARGE for that partition; the others are committed.", "Let the consumer keep its state elsewhere, or raise it."),
+    Bound(CONTROL_REQUESTS, "Administrative requests of one network process that are not answered yet.", "penstock.control.max.requests", "bound-reached", "It waits for one of those to be answered; nothing is refused.", "See who asks so much (penstock client list); raise it where clients ask at once and seldom."),
+    Bound(SEGMENT_FILES, "Segment files for which one network process has descriptors: a quarter of those that it may open.", "", "segment-unreadable", "KAFKA_STORAGE_ERROR for the partition, upon which consumers ask again.", "Raise the limit of open files, LimitNOFILE= of the unit.", of_host="RLIMIT_NOFILE"),
 )  # fmt: skip
 """Append only: a process counts by the place in this table (`ring/bound_table.py`)."""
 

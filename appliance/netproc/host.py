@@ -11,6 +11,7 @@ from struct import pack
 from typing import Final
 
 from appliance.authorization.rights import OURSELVES
+from appliance.config.bounds import CONTROL_REQUESTS, SEGMENT_FILES, setting_of
 from appliance.handlers.client_metrics import ClientMetricsPushes
 from appliance.handlers.exchange import (
     Exchange,
@@ -36,7 +37,7 @@ from appliance.netproc.logins import LoginDesk
 from appliance.netproc.outbox import CONTROL_HOME, NOBODY_HOME, Outbox
 from appliance.netproc.questions import NodeQuestions
 from appliance.netproc.routes import Routes
-from appliance.netproc.segments import OpenSegment, SegmentFiles
+from appliance.netproc.segments import NO_DESCRIPTORS, OpenSegment, SegmentFiles
 from appliance.netproc.throttling import ClientThrottling
 from appliance.ring import messages
 from appliance.ring.messages import Message
@@ -158,9 +159,10 @@ class NetprocHost(Host):
             return self._segments.open_segment(route, base_offset, number, layout)
         except OSError as problem:
             name = f"{route.topic}-{route.partition}"
+            bound = {"bound": SEGMENT_FILES} if problem.errno in NO_DESCRIPTORS else {}
             self._shared.log.event_of(
                 WARNING, "segment-unreadable", problem.filename or name,
-                partition=name, cause=str(problem),
+                partition=name, cause=str(problem), **bound,
             )  # fmt: skip
             raise
 
@@ -385,6 +387,9 @@ class NetprocHost(Host):
             return
         if self._outbox.is_up(home):
             self._outbox.queue_message(home, fields, payload, x)
+            if home == CONTROL_HOME and self._outbox.is_control_busy():
+                why = f"so many wait for their answers: {setting_of(CONTROL_REQUESTS)}"
+                self._shared.log.reach(CONTROL_REQUESTS, why)
         else:
             self._exchanges.lose(x, index)
 

@@ -57,6 +57,10 @@ class Outbox:
             return self._links.is_up(CONTROL, 0)
         return self._links.is_up(IOPROC, home)
 
+    def is_control_busy(self) -> bool:
+        """True if control has as many requests to answer as it may have."""
+        return len(self.unanswered) >= self._at_once
+
     def push(self, home: int, fields: Fields, payload: bytes | None, x: Exchange | None) -> bool:
         """Push a message to a process. False when messages are kept for it, its ring is full or it
         is dead. x: the request that the message belongs to."""

@@ -15,7 +15,7 @@ from appliance.ring.partition_table import COLUMNS, LAYOUT, ROW_MASK, PartitionT
 from appliance.wire.ranges import Read
 
 _ENTRY = 8  # bytes of an index entry
-_SHORT = (errno.EMFILE, errno.ENFILE)
+NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 CAPACITY = 256
 _NO_BOUND = 1 << 30
 
@@ -130,7 +130,7 @@ class SegmentFiles:
         try:
             return OpenSegment(stem, layout, self._descriptors)
         except OSError as problem:
-            if problem.errno not in _SHORT or not self._open:
+            if problem.errno not in NO_DESCRIPTORS or not self._open:
                 raise
         self._open.clear()  # what nobody sends from
         return OpenSegment(stem, layout, self._descriptors)

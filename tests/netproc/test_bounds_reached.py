@@ -16,7 +16,11 @@ from appliance.wire import messages
 from tests.netproc.floor_plan import WHY, FloorPlan
 from tests.netproc.netproc_world import World
 
-VERSIONS, METADATA, FETCH, CREATE_TOPICS = 18, 3, 1, 19
+VERSIONS, METADATA, FETCH, CREATE_TOPICS, DESCRIBE_ACLS = 18, 3, 1, 19, 29
+ANY_ACL = {
+    "resource_type_filter": 1, "resource_name_filter": None, "pattern_type_filter": 1,
+    "principal_filter": None, "host_filter": None, "operation": 1, "permission_type": 1,
+}  # fmt: skip
 
 
 @contextmanager
@@ -257,3 +261,16 @@ def test_topics_that_a_client_names_are_bounded(tmp_path):
         assert errors.UNKNOWN_TOPIC_OR_PARTITION not in codes[:2]
         assert codes[2:] == [errors.UNKNOWN_TOPIC_OR_PARTITION] * 3
         check(world, bounds.AUTO_CREATED, times=3, bystander=other)
+
+
+def test_requests_for_control_wait_for_one_another(tmp_path):
+    with serving(tmp_path, penstock_control_max_requests=1) as world:
+        first, second, other = world.client(), world.client(), world.client()
+        for client in (first, second):
+            client.send(DESCRIBE_ACLS, 1, **ANY_ACL)
+        world.sockets()
+        assert count(world, bounds.CONTROL_REQUESTS) == 1
+        for client in (first, second):
+            while client.answer() is None:
+                world.turn()
+        check(world, bounds.CONTROL_REQUESTS, times=1, bystander=other)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from appliance.base import errors
+from appliance.config import bounds
 from appliance.netproc.descriptors import RESERVE, divide
 from appliance.wire.batch import NewRecord, build_batch
 from tests.netproc.netproc_world import World
@@ -159,6 +160,8 @@ def test_without_descriptors_a_segment_is_a_storage_error_and_others_are_served(
     few_files()
     assert int(fetch(world, client, 0).error_code) == errors.KAFKA_STORAGE_ERROR
     assert ask(world, other, 18, 0).error_code == 0
+    reached = {one.name: one.times for one in world.memory.tables.bounds.reached()}
+    assert reached == {bounds.SEGMENT_FILES: 1}
 
 
 def test_a_listener_without_descriptors_rests_and_accepts_when_there_are_some(world, few_files):

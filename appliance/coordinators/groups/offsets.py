@@ -11,6 +11,7 @@ from typing import Any, Final
 from appliance.authorization.needs import READ_TOPIC
 from appliance.base import errors
 from appliance.base.errors import PeerError
+from appliance.config.bounds import OFFSET_METADATA, setting_of
 from appliance.coordinators.groups.offset_records import key_bytes, value_bytes
 from appliance.coordinators.groups.records import OffsetCommitKey, OffsetCommitValue
 from appliance.coordinators.groups.state import Turn, check_room
@@ -99,8 +100,12 @@ def _commit_one(
 def wrong_metadata(turn: Turn, metadata: str) -> int:
     """The error code of metadata that is too long."""
     limit = turn.state.settings.offset_metadata_max_bytes
-    too_long = len(metadata) > limit or not fits(metadata)
-    return errors.OFFSET_METADATA_TOO_LARGE if too_long else errors.NONE
+    if len(metadata) <= limit and fits(metadata):
+        return errors.NONE
+    why = f"metadata of {len(metadata)} characters: {setting_of(OFFSET_METADATA)}"
+    told = {"bound": OFFSET_METADATA, "why": why}
+    turn.add_note("bound-reached", OFFSET_METADATA, told, is_loss=True)
+    return errors.OFFSET_METADATA_TOO_LARGE
 
 
 def lasting(asked: Any, topic: TopicImage, metadata: str, now_ms: int) -> OffsetCommitValue:

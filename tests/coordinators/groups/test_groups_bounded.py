@@ -42,8 +42,8 @@ class Groups(Bounded, GroupWorld):
         made.state.room = self.room()
         return made
 
-    def commit(self, group):
-        row = {"partition_index": 0, "committed_offset": 5, "committed_metadata": None}
+    def commit(self, group, metadata=None):
+        row = {"partition_index": 0, "committed_offset": 5, "committed_metadata": metadata}
         found = self.answer(
             COMMIT, 2, group_id=group, generation_id_or_member_epoch=-1, member_id="",
             retention_time=-1, topics=[{"name": "t", "partitions": [row]}],
@@ -95,6 +95,14 @@ def test_groups_beyond_the_bound_are_refused_and_others_served():
     assert [code for code, _ in world.join("g1")] == [errors.NONE], "members may come"
     world.answer(42, 0, groups_names=["g0"])
     assert world.commit("another") == errors.NONE, "there is room again"
+
+
+def test_metadata_of_an_offset_beyond_the_bound_is_refused():
+    world = Groups()
+    assert world.commit("g", "m" * 4096) == errors.NONE
+    assert world.commit("g", "m" * 4097) == errors.OFFSET_METADATA_TOO_LARGE
+    assert world.reached == [bounds.OFFSET_METADATA]
+    assert world.commit("g", "m") == errors.NONE
 
 
 def test_a_group_of_a_transaction_beyond_the_bound_aborts_it():
