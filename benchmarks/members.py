@@ -20,7 +20,9 @@ from typing import Any, Final
 
 from benchmarks import group_requests as asks
 
+BEAT_S: Final = 0.1
 RETRY_S: Final = 0.02
+_TURN_S: Final = 0.01
 STEP: Final = 50
 """Records that a member reads between two commits of a partition."""
 
@@ -223,7 +225,7 @@ class Member:
 
 class Crowd:
     """Members of one group on one thread. kind: of `benchmarks.protocols`. session_s: the broker's
-    group.consumer.session.timeout.ms."""
+    group.consumer.session.timeout.ms. beat_s: from an answer to the next heartbeat of a member."""
 
     def __init__(
         self,
@@ -233,7 +235,9 @@ class Crowd:
         partitions: int,
         kind: type[Member],
         session_s: float = 45.0,
+        beat_s: float = BEAT_S,
     ) -> None:
+        self.beat_s = beat_s
         self.address, self.group, self.topic = address, group, topic
         self.partitions = partitions
         self.kind = kind
@@ -275,7 +279,7 @@ class Crowd:
         for member in list(self.members):
             if member.idle and (member.due_s <= now_s or member.leaving):
                 member.step()
-        for fd, _ in self._poll.poll(0.01):
+        for fd, _ in self._poll.poll(min(_TURN_S, self.beat_s / 4)):
             if (found := self._by_fd.get(fd)) is not None:
                 found.readable()
 

@@ -12,7 +12,6 @@ from uuid import uuid4
 from benchmarks import group_requests as asks
 from benchmarks.members import RETRY_S, Crowd, Member
 
-BEAT_S: Final = 0.1
 SESSION_MS: Final = 6000
 REBALANCE_MS: Final = 30_000
 
@@ -88,7 +87,7 @@ class ClassicMember(Member):
         def heard(answer: bytes) -> None:
             (code,) = unpack_from(">h", answer, 4)
             if not code:
-                self.later(self._work, 0 if self.progress() else BEAT_S)
+                self.later(self._work, 0 if self.progress() else self.crowd.beat_s)
             elif code in COORDINATOR_GONE:
                 self.told.append(code)
                 self.later(self._beat, RETRY_S)
@@ -158,7 +157,7 @@ class ConsumerMember(Member):
             held = frozenset(self.owned) if assignment is None else assignment[1]
             self.crowd.ledger.hold(held, self.name, self._asked_s, time.monotonic())
             if held == frozenset(self.owned):
-                self.later(self._work, 0 if self.progress() else BEAT_S)
+                self.later(self._work, 0 if self.progress() else self.crowd.beat_s)
             else:
                 assert assignment is not None
                 self._topic_id = assignment[0] or self._topic_id
