@@ -10,6 +10,7 @@ that no reader takes one of them for it.
 """
 
 import argparse
+import math
 import os
 import re
 import shlex
@@ -35,6 +36,8 @@ NO_TESTS = 5
 GRACE_S = 90
 """Time for pytest to end its processes after an interrupt, before it is killed."""
 PROGRESS_S = 30
+MOST_AGAIN_S = 180
+"""Seconds for all tests that run once more: one that hangs again costs no more than this."""
 
 
 class Suite:
@@ -43,15 +46,17 @@ class Suite:
     def __init__(self, place: Path, limit_s: float, whole: bool = False):
         self._place = place
         self._whole = whole
+        self.most_again_s = MOST_AGAIN_S
         self._end = time.monotonic() + limit_s
         self.began = time.monotonic()
         self.outcomes = Outcomes()
         self.problems: list[str] = []
 
-    def run_stage(self, name: str, command: str) -> Outcomes:
-        """Runs one command of pytest within the time that is left; returns what it recorded."""
+    def run_stage(self, name: str, command: str, most_s: float = math.inf) -> Outcomes:
+        """Runs one command of pytest within the time that is left, and most_s seconds at most;
+        returns what it recorded."""
         record = self._place / f"{name}.jsonl"
-        left_s = self._end - time.monotonic()
+        left_s = min(most_s, self._end - time.monotonic())
         if left_s < 1:
             self.problems.append(f"{name}: no time is left for it")
             return Outcomes()
@@ -130,7 +135,8 @@ def run_again_alone(suite: Suite, command: str, failed: list[str]) -> list[str]:
         return []
     listed = suite._place / "failed.txt"
     listed.write_text("".join(f"{one}\n" for one in failed))
-    again = suite.run_stage("again", f"{command} {shlex.quote(f'@{listed}')}")
+    command = f"{command} --maxfail={len(failed)} {shlex.quote(f'@{listed}')}"
+    again = suite.run_stage("again", command, suite.most_again_s)
     return [one for one in failed if again.passed(one)]
 
 
@@ -166,6 +172,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--alone", required=True, help="command for what failed")
     parser.add_argument("--limit-s", type=float, default=4000, help="for all stages together")
+    parser.add_argument(
+        "--again-limit-s", type=float, default=MOST_AGAIN_S, help="for what runs once more"
+    )
     parser.add_argument("--whole", action="store_true", help="each stage has to run tests")
     parser.add_argument("--problem", action="append", default=[], help="one that is known already")
     parser.add_argument("stages", nargs="+", metavar="NAME=COMMAND")
@@ -176,6 +185,7 @@ def main() -> int:
     watch = leftovers.Watch(temporary)
     os.environ |= watch.environment()
     suite = Suite(records, options.limit_s, options.whole)
+    suite.most_again_s = options.again_limit_s
     flaky: list[str] = []
     try:
         for stage in options.stages:

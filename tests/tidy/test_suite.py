@@ -70,6 +70,22 @@ def test_what_takes_too_long_is_ended_and_fails(tmp_path):
     assert "error" in lines[-1]
 
 
+def test_what_hangs_when_it_runs_again_is_ended_and_fails(tmp_path):
+    text = (
+        "import signal\n"
+        "from pathlib import Path\n"
+        "def test_good(): pass\n"
+        "def test_hangs():\n"
+        "    seen, there = Path('seen'), Path('seen').exists()\n"
+        "    seen.touch()\n"
+        "    assert there and signal.pause()\n"
+    )
+    code, lines = run(tmp_path, text, "--again-limit-s", "3")
+    assert code == 1
+    assert "problem: again: it took longer than the 3 s that were left" in lines, lines
+    assert "failed: test_some.py::test_hangs" in lines
+
+
 def test_what_is_left_behind_is_named_ended_and_fails(tmp_path):
     code, lines = run(
         tmp_path,
