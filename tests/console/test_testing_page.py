@@ -212,9 +212,12 @@ def test_signals_and_the_exit_code_are_the_commands(tmp_path, put_away):
     with subprocess.Popen(
         [*PENSTOCK, *words], env=put_away, stdout=subprocess.PIPE, text=True
     ) as one:
-        assert one.stdout.readline().startswith("ready 127.0.0.1:")
-        one.send_signal(signal.SIGUSR1)
-        assert one.communicate(timeout=60)[0] == "heard\n"
+        try:
+            assert one.stdout.readline().startswith("ready 127.0.0.1:")
+            one.send_signal(signal.SIGUSR1)
+            assert one.communicate(timeout=60)[0] == "heard\n"
+        finally:
+            one.terminate()  # where that failed, nothing waits for it until the test's timeout
     assert one.returncode == 7
     assert (kept / "here-0").is_dir(), "what is named stays"
     again = (*PENSTOCK, "run", "--data", str(kept), "-t", "here", "--", "sh", "-c", "kill -9 $$")
