@@ -326,6 +326,7 @@ def fetches(folder, plants):
 
 
 def test_fetching(tmp_path, monkeypatch):
+    monkeypatch.setattr(leaders, "AFTER_BUG_MS", 20)  # each story would wait for a second
     numbers = itertools.count()
     modules = (pulling, leaders, parting, taking, manners, env)
     names = play(

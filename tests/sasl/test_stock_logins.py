@@ -109,7 +109,7 @@ import json, sys
 from kafka import KafkaProducer
 from kafka.errors import KafkaError
 try:
-    KafkaProducer(**json.loads(sys.argv[1]), bootstrap_timeout_ms=3000)
+    KafkaProducer(**json.loads(sys.argv[1]), bootstrap_timeout_ms=1000)
 except KafkaError:
     print("authentication failed")
 """
@@ -201,7 +201,7 @@ def test_kcat(broker, topic, mechanism):
     lines = "".join(f"value {i}\n" for i in range(100))
     assert kcat("-P", stdin=lines).returncode == 0
     assert kcat("-C", "-e", "-q", "-o", "beginning").stdout == lines
-    refused = kcat("-L", "-m", "5", password="no")
+    refused = kcat("-L", "-m", "2", password="no")
     assert refused.returncode != 0
     assert "uthentication" in refused.stderr, refused.stderr
 
