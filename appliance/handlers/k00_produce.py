@@ -28,7 +28,7 @@ from appliance.handlers.transactional_produce import (
 from appliance.metadata.effective import log_config
 from appliance.ring.messages import APPEND, UNVERIFIED, Message
 from appliance.wire import produce
-from appliance.wire.batch_header import CODEC_MASK, HEADER_SIZE, TRANSACTIONAL_BIT
+from appliance.wire.batch_header import CODEC_MASK, HEADER_SIZE, MAGIC, MAGIC_AT, TRANSACTIONAL_BIT
 from appliance.wire.compression import ZSTD
 from appliance.wire.messages import elements_max
 from appliance.wire.produce import Batch, ManyBatches, PartitionAnswer, ProduceRequest
@@ -64,7 +64,11 @@ def begin_produce(host: Host, x: Exchange) -> None:
     answers: list[PartitionAnswer | None] = [None] * len(request.batches)
     step: ProduceSteps | None = None
     for _, _, position, length in request.batches:
-        if length >= HEADER_SIZE and host.memory[position + FLAGS_AT] & TRANSACTIONAL_BIT:
+        if (
+            length >= HEADER_SIZE
+            and host.memory[position + FLAGS_AT] & TRANSACTIONAL_BIT
+            and host.memory[position + MAGIC_AT] == MAGIC
+        ):
             step = ProduceSteps(host, x.version, request)
             break
     x.state = (request, answers, step, None)
@@ -111,7 +115,11 @@ def _ask_batches(host: Host, x: Exchange, first: int, last: int, whole: int) -> 
 def _is_zstd(host: Host, batch: Batch) -> bool:
     """True for records in zstd, which clients of these versions cannot ask for (KIP-110)."""
     position, length = batch.position, batch.length
-    return length >= HEADER_SIZE and host.memory[position + FLAGS_AT] & CODEC_MASK == ZSTD
+    return (
+        length >= HEADER_SIZE
+        and host.memory[position + FLAGS_AT] & CODEC_MASK == ZSTD
+        and host.memory[position + MAGIC_AT] == MAGIC
+    )
 
 
 def _why_not(host: Host, batch: Batch, route: Route | None, by_id: bool) -> int:

@@ -27,6 +27,8 @@ from appliance.wire.batch_header import (
     HEADER_SIZE,
     INT16,
     INT64,
+    MAGIC,
+    MAGIC_AT,
     PRODUCER_EPOCH_AT,
     PRODUCER_ID_AT,
     TRANSACTIONAL_BIT,
@@ -36,7 +38,7 @@ from appliance.wire.produce import Batch, ProduceRequest
 FIRST_ABORTABLE: Final = 11
 FIRST_ADDING: Final = 12
 FLAGS_AT: Final = 22
-"""The byte of the attributes that has TRANSACTIONAL_BIT."""
+"""The byte of the attributes that has TRANSACTIONAL_BIT; a time in message formats 0 and 1."""
 OWN: Final = 1 << 31
 """From here on indexes of what is pending are those of this room, below those of batches."""
 _QUESTION: Final = OWN
@@ -58,7 +60,11 @@ RETRIED: Final = frozenset(
 def has_transactional(memory: memoryview, batches: list[Batch]) -> bool:
     """True if one of them belongs to a transaction."""
     for _, _, position, length in batches:
-        if length >= HEADER_SIZE and memory[position + FLAGS_AT] & TRANSACTIONAL_BIT:
+        if (
+            length >= HEADER_SIZE
+            and memory[position + FLAGS_AT] & TRANSACTIONAL_BIT
+            and memory[position + MAGIC_AT] == MAGIC
+        ):
             return True
     return False
 
@@ -115,7 +121,11 @@ class ProduceSteps:
         found: set[tuple[int, int]] = set()
         memory = host.memory
         for number, (_, _, at, length) in enumerate(request.batches, 1):
-            if length >= HEADER_SIZE and memory[at + FLAGS_AT] & TRANSACTIONAL_BIT:
+            if (
+                length >= HEADER_SIZE
+                and memory[at + FLAGS_AT] & TRANSACTIONAL_BIT
+                and memory[at + MAGIC_AT] == MAGIC
+            ):
                 (producer_id,) = INT64.unpack_from(memory, at + PRODUCER_ID_AT)
                 (epoch,) = INT16.unpack_from(memory, at + PRODUCER_EPOCH_AT)
                 found.add((producer_id, epoch))

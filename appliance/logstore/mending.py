@@ -17,13 +17,14 @@ from appliance.base.dataclass import dataclass
 from appliance.base.disk import Disk, read_file
 from appliance.logstore import aborted, files
 from appliance.logstore.aborted import Aborted
+from appliance.logstore.format_upgrade import first_offset, upgrade_folder
 from appliance.logstore.producer_state import ProducerStates
 from appliance.logstore.scan import Scan
 from appliance.logstore.scrub import DERIVED, RECORDS, TAIL, Damage, segments_of
 from appliance.logstore.segment import Segment
 from appliance.logstore.unfinished_swaps import finish_swaps
 from appliance.wire import markers
-from appliance.wire.batch_header import CONTROL_BIT, HEADER, HEADER_SIZE, LENGTH_PREFIX
+from appliance.wire.batch_header import CONTROL_BIT, LENGTH_PREFIX
 
 Link = Callable[[str, str], None]
 """Gives a file a second name; the file system's own, which is no part of the Disk door."""
@@ -106,6 +107,8 @@ def carry_out(disk: Disk, folder: str, made: Mend, beside: str, link: Link) -> i
     for name in made.derived:
         if disk.exists(f"{folder}/{name}"):
             disk.unlink(f"{folder}/{name}")
+    bases = [base for base, _ in segments_of(disk, folder)]
+    upgrade_folder(disk, folder, bases, _CHUNK, 0, each=True)
     if made.runs or any(name.endswith(files.TXN_INDEX) for name in made.derived):
         _transactions_again(disk, folder, made, beside)
     if made.end >= 0:
@@ -124,8 +127,7 @@ def _replace(disk: Disk, folder: str, base: int, runs: list[tuple[int, int]]) ->
     new: list[int] = []
     try:
         for number, (begin, end) in enumerate(runs):
-            first: int = HEADER.unpack(old.pread(HEADER_SIZE, begin))[0]
-            new.append(first if number else base)
+            new.append(first_offset(old.pread, begin, end) if number else base)
             name = files.stem(folder, new[-1]) + files.LOG + files.CLEANED
             if disk.exists(name):
                 disk.unlink(name)

@@ -24,6 +24,7 @@ from appliance.logstore import aborted, files, truncation
 from appliance.logstore.active import Tail
 from appliance.logstore.epochs import LeaderEpochs
 from appliance.logstore.flush import Unsynced
+from appliance.logstore.format_upgrade import upgrade_folder
 from appliance.logstore.indexes import INDEX_WRITE
 from appliance.logstore.journal import Continuation
 from appliance.logstore.producer_snapshot import ProducerSnapshots
@@ -235,6 +236,7 @@ class Recovery:
         names = finish_swaps(self.disk, self.path)
         bases = [files.offset_of(name, files.LOG) for name in names if name.endswith(files.LOG)]
         self.bases = sorted(base for base in bases if base >= 0)
+        self._upgrade_segments()
         known = set(self.bases)
         for name in names:
             stray = any(
@@ -248,6 +250,15 @@ class Recovery:
             self.segments.append(Segment(self.path, base, size))
         offsets = [files.offset_of(name, files.SNAPSHOT) for name in names]
         self.snapshots.offsets = sorted(offset for offset in offsets if offset >= 0)
+
+    def _upgrade_segments(self) -> None:
+        """Writes segments of old message formats anew."""
+        certain = _ANY if self.clean else self.recovery_point
+        interval = self.config.index_interval_bytes
+        done = upgrade_folder(self.disk, self.path, self.bases, interval, certain)
+        if done and done[-1].cut:
+            last = done[-1]
+            self.cut = RecoveryCut(last.end, (), last.cut, last.why)
 
     def _read_epochs(self) -> None:
         path = f"{self.path}/{files.LEADER_EPOCHS}"

@@ -7,6 +7,7 @@ that is being written is not looked at. Called by `penstock storage verify`.
 """
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final, NamedTuple
 
 from appliance.base.crc import crc32c
@@ -14,6 +15,7 @@ from appliance.base.disk import PAGE, Disk, File, read_file
 from appliance.logstore import files
 from appliance.logstore.derived import Derived
 from appliance.logstore.epochs import LeaderEpochs
+from appliance.logstore.format_upgrade import OldSegmentWalk, begins_old
 from appliance.logstore.producer_snapshot import decode_snapshot
 from appliance.logstore.scan import HeaderFields
 from appliance.wire.batch_header import ATTRIBUTES_AT, HEADER, HEADER_SIZE, LENGTH_PREFIX, MAGIC
@@ -124,6 +126,9 @@ class _Segment:
         derived = Derived(self._disk, self._stem, self._base, gaps=self._known.gaps)
         position, file = 0, self._disk.open_file(self._path)
         try:
+            if begins_old(partial(self._exactly, file), self._size):
+                yield from self._old(file)
+                return
             while position < self._size and self.next_offset < self._known.end:
                 before = position
                 batch, problem = self._batch(file, position)
@@ -149,6 +154,47 @@ class _Segment:
         whole = position >= self._size and self._following != ANY
         for suffix, at, text in derived.ended(position, whole=whole):
             yield Damage(self._stem + suffix, at, DERIVED, text)
+
+    def _old(self, file: File) -> Iterator[Found]:
+        """A segment of message format 0 or 1, which the next start writes anew: its indexes go with
+        it, so they are not looked at."""
+        position = 0
+        while position < self._size and self.next_offset < self._known.end:
+            begun = position
+            walk = OldSegmentWalk(
+                partial(self._exactly, file), self._size, self.next_offset, position
+            )
+            for _ in walk.entries():
+                if walk.position - position >= _CHUNK:
+                    yield Looked(walk.position - position)
+                    position = walk.position
+            yield Looked(walk.position - position)
+            position, self.next_offset = walk.position, walk.next_offset
+            if walk.problem:
+                behind = self._behind_old(file, position)
+                damage = self._damage(file, position, behind, walk.problem)
+                yield damage
+                yield Looked(behind - position)
+                position = behind
+            assert position > begun
+        yield Looked(self._size - position)
+
+    def _behind_old(self, file: File, position: int) -> int:
+        """The next sound entry begins where the damaged one says; the end of the file without
+        one."""
+        head = self._exactly(file, HEADER_SIZE, position)
+        length = int.from_bytes(head[8:LENGTH_PREFIX], "big", signed=True) + LENGTH_PREFIX
+        behind = position + length
+        if length > LENGTH_PREFIX and behind < self._size:
+            walk = OldSegmentWalk(
+                partial(self._exactly, file), self._size, self.next_offset, behind
+            )
+            for _ in walk.entries():
+                return behind
+        return self._size
+
+    def _exactly(self, file: File, length: int, position: int) -> bytes:
+        return bytes(self._window(file, position, length)[:length])
 
     def _hole(self, position: int, base: int) -> Damage:
         text = f"offset {self.next_offset} should follow, it is {base}"
@@ -193,6 +239,9 @@ class _Segment:
     def _wrong(self, file: File, position: int, batch: memoryview, problem: str) -> Damage:
         """Reports the fault at `position`; the scan continues with the next sound batch."""
         behind = self._goes_on(file, position, position + len(batch) if batch else -1)
+        return self._damage(file, position, behind, problem)
+
+    def _damage(self, file: File, position: int, behind: int, problem: str) -> Damage:
         first, known, last = self.next_offset, self._known, -1
         if behind < self._size:
             last = HEADER.unpack_from(self._window(file, behind, HEADER_SIZE))[0] - 1

@@ -4,7 +4,7 @@ forgotten. See `swap` for the order. Called by recovery.
 
 import errno
 
-from appliance.base.disk import Disk
+from appliance.base.disk import Disk, File
 from appliance.base.errors import StorageFailed
 from appliance.logstore.files import (
     CLEANED,
@@ -15,6 +15,7 @@ from appliance.logstore.files import (
     offset_of,
     stem,
 )
+from appliance.logstore.format_upgrade import begins_old, check_segment
 from appliance.logstore.scan import Scan
 
 
@@ -50,23 +51,33 @@ def _finish(disk: Disk, folder: str, base: int, bases: list[int]) -> None:
     transactions = _transactions_of(path)
     file = disk.open_file(path + SWAP)
     try:
-        scan = Scan(file, 0, file.size(), base, gaps=True)
-        for _ in scan.chunks():
-            pass
+        end, problem = _check(file, base)
     finally:
         file.close()
-    if scan.problem and base in bases:  # not ours: it was durable before it got the name
+    if problem and base in bases:  # not ours: it was durable before it got the name
         disk.unlink(path + SWAP)
         if disk.exists(transactions + SWAP):
             disk.unlink(transactions + SWAP)
         return
-    if scan.problem:
-        raise StorageFailed(path + SWAP, errno.EBADMSG, f"a compacted segment: {scan.problem}")
+    if problem:
+        raise StorageFailed(path + SWAP, errno.EBADMSG, f"a compacted segment: {problem}")
     for old in bases:
-        if old == base or base <= old < scan.next_offset:
+        if old == base or base <= old < end:
             for suffix in SEGMENT_SUFFIXES:
                 if disk.exists(stem(folder, old) + suffix):
                     disk.unlink(stem(folder, old) + suffix)
     if disk.exists(transactions + SWAP):
         disk.rename(transactions + SWAP, transactions)
     disk.rename(path + SWAP, path)
+
+
+def _check(file: File, base: int) -> tuple[int, str]:
+    """The end offset of a segment and the fault there. One of an old message format comes from a
+    repair, or from Apache Kafka."""
+    size = file.size()
+    if begins_old(file.pread, size):
+        return check_segment(file.pread, size, base)
+    scan = Scan(file, 0, size, base, gaps=True)
+    for _ in scan.chunks():
+        pass
+    return scan.next_offset, scan.problem

@@ -113,6 +113,7 @@ def build_batch(
     records: Sequence[NewRecord],
     *,
     base_offset: int = 0,
+    deltas: Sequence[int] = (),
     codec: int = compression.NONE,
     leader_epoch: int = -1,
     producer_id: int = -1,
@@ -122,10 +123,13 @@ def build_batch(
     control: bool = False,
     log_append_time: bool = False,
 ) -> bytes:
-    """One whole batch with its checksum. Offsets count up from `base_offset`; not empty."""
+    """One whole batch with its checksum; not empty. Offsets count up from `base_offset`, or have
+    these `deltas` from it, which ascend."""
     assert records, "a batch holds at least one record"
+    deltas = deltas or range(len(records))
+    assert len(deltas) == len(records)
     base_timestamp = records[0].timestamp
-    body = compression.compress(codec, _encode_records(records, base_timestamp))
+    body = compression.compress(codec, _encode_records(records, base_timestamp, deltas))
     attributes = (
         codec
         | (LOG_APPEND_TIME_BIT if log_append_time else 0)
@@ -142,7 +146,7 @@ def build_batch(
         MAGIC,
         0,
         attributes,
-        len(records) - 1,
+        deltas[-1],
         base_timestamp,
         max(record.timestamp for record in records),
         producer_id,
@@ -155,9 +159,11 @@ def build_batch(
     return bytes(out)
 
 
-def _encode_records(records: Iterable[NewRecord], base_timestamp: int) -> bytes:
+def _encode_records(
+    records: Iterable[NewRecord], base_timestamp: int, deltas: Iterable[int]
+) -> bytes:
     out = bytearray()
-    for delta, record in enumerate(records):
+    for delta, record in zip(deltas, records, strict=True):
         body = b"".join(
             (
                 b"\x00",

@@ -17,14 +17,17 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from appliance.base.disk import Disk, read_file
-from appliance.base.errors import ConfigError, PeerError, StorageFailed
+from appliance.base.errors import ConfigError, DiskFull, PeerError, StorageFailed
 from appliance.config.topic_settings import TOPIC as TOPIC_SETTINGS
 from appliance.control import quorum_state, repair
 from appliance.control.startup import check_features
 from appliance.controller.features import SUPPORTED
 from appliance.controller.names import check_topic_name
 from appliance.ioproc import checkpoints
+from appliance.logstore.files import LOG, stem
+from appliance.logstore.format_upgrade import upgrade_folder
 from appliance.logstore.recovery import read_topic_id
+from appliance.logstore.scrub import ANY, segments_of
 from appliance.metadata.follower import LOG_FOLDER
 from appliance.metadata.identity import META_PROPERTIES, Identity, read_identity
 from appliance.metadata.image import TOPIC, MetadataImage
@@ -48,6 +51,8 @@ _NOT_ENFORCED: Final = {
     " delegation.token.secret.key is the same",
 }
 _SHOWN: Final = 5
+_INDEX_INTERVAL: Final = 4096
+"""log.index.interval.bytes of segments that are written anew."""
 
 
 @dataclass(slots=True)
@@ -130,7 +135,26 @@ def import_folder(
     """Make the data folder `target` of it, which is empty or not there. told: bytes done, of how
     many. extra: files beside, by name. Raises Failure, StorageFailed, OSError."""
     _copy(found, target, told)
+    _upgrade_formats(disk, found, target)
     folder_copy.finish(disk, target, extra | found.clean_marker | _identity(disk, found))
+
+
+def _upgrade_formats(disk: Disk, found: Found, target: str) -> None:
+    """Segments of message formats 0 and 1 in format 2; each stays as old as it was, because its
+    records may have no time. A damaged one stays what it is: the start of its partition says so."""
+    for folder in _folders(found):
+        path = f"{target}/{folder}"
+        for base, _ in segments_of(disk, path):
+            name = stem(path, base) + LOG
+            told = os.stat(name)
+            try:
+                done = upgrade_folder(disk, path, [base], _INDEX_INTERVAL, ANY)
+            except DiskFull:
+                raise
+            except StorageFailed:
+                continue
+            if done:
+                os.utime(name, ns=(told.st_atime_ns, told.st_mtime_ns))
 
 
 def export_folder(

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any, Final
+from zlib import crc32
 
 from appliance.base.errors import PeerError
 from appliance.logstore.indexes import OffsetIndex, TimeIndex
@@ -17,8 +18,15 @@ from appliance.logstore.producer_snapshot import decode_snapshot
 from appliance.logstore.producer_state import ProducerStates
 from appliance.wire import control_records, kraft_records
 from appliance.wire.batch import checksum_holds
-from appliance.wire.batch_header import HEADER_SIZE, MAGIC, BatchHeader, read_header
+from appliance.wire.batch_header import HEADER_SIZE, MAGIC, MAGIC_AT, BatchHeader, read_header
 from appliance.wire.compression import NAMES
+from appliance.wire.message_set import (
+    HEAD_SIZE,
+    OLD_MAGICS,
+    OldEntry,
+    open_entry,
+    read_entry,
+)
 from appliance.wire.records import Record, iter_records
 from console.model.decoding.kafka_records import fields
 
@@ -102,6 +110,17 @@ def _segment(data: bytes, metadata: bool, records: bool) -> Row:
     view = memoryview(data)
     at = 0
     while at < len(data) and not problem:
+        if len(data) - at >= HEAD_SIZE and data[at + MAGIC_AT] in OLD_MAGICS:
+            try:
+                entry = read_entry(view, at, len(data), checked=False)
+                rows.append(_old_entry(entry, view, at, records))
+            except PeerError as wrong:
+                problem = f"at byte {at}: {wrong.message}"
+                break
+            if not rows[-1]["sound"]:
+                problem = f"the message at byte {at} has a wrong CRC-32"
+            at += entry.size
+            continue
         if len(data) - at < HEADER_SIZE:
             problem = f"{len(data) - at} bytes at {at} are less than the header of a batch"
             break
@@ -126,6 +145,35 @@ def _segment(data: bytes, metadata: bool, records: bool) -> Row:
     return {"problem": problem, "batches": rows}
 
 
+def _old_entry(entry: OldEntry, data: memoryview, position: int, records: bool) -> Row:
+    """A message or a wrapper of format 0 or 1, with the columns of a batch. Raises PeerError."""
+    found = open_entry(entry)
+    times = [one.timestamp for one in found]
+    row: Row = {
+        "base_offset": found[0].offset,
+        "last_offset": found[-1].offset,
+        "count": len(found),
+        "position": position,
+        "size": entry.size,
+        "format": entry.magic,
+        "leader_epoch": -1,
+        "codec": NAMES[entry.codec],
+        "timestamp_type": "append" if entry.is_log_append_time else "create",
+        "base_timestamp": times[0],
+        "max_timestamp": max(times),
+        "producer_id": -1,
+        "producer_epoch": -1,
+        "base_sequence": -1,
+        "transactional": False,
+        "control": False,
+        "crc": entry.crc,
+        "sound": crc32(data[position + MAGIC_AT : position + entry.size]) == entry.crc,
+    }
+    if records:
+        row["records"] = [_record(Record(*one, ()), control=False, metadata=False) for one in found]
+    return row
+
+
 def _batch(header: BatchHeader, position: int, sound: bool) -> Row:
     return {
         "base_offset": header.base_offset,
@@ -133,6 +181,7 @@ def _batch(header: BatchHeader, position: int, sound: bool) -> Row:
         "count": header.record_count,
         "position": position,
         "size": header.size,
+        "format": header.magic,
         "leader_epoch": header.leader_epoch,
         "codec": NAMES[header.codec] if header.codec < len(NAMES) else str(header.codec),
         "timestamp_type": "append" if header.is_log_append_time else "create",

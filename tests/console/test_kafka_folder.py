@@ -1,8 +1,10 @@
 """What may not be moved between Apache Kafka and us, by folders that are made of records alone."""
 
+import os
 import subprocess
 import sys
 from collections import namedtuple
+from random import Random
 
 import pytest
 
@@ -13,8 +15,9 @@ from appliance.metadata.follower import LOG_FOLDER
 from appliance.metadata.identity import META_PROPERTIES, Identity
 from appliance.metadata.image import MetadataImage
 from appliance.wire import kraft_records as kraft
-from console.model import folder_copy, kafka_folder
+from console.model import folder_copy, kafka_folder, log_files
 from console.model.failure import Failure
+from tests.old_formats import random_set
 
 TOPIC_ID = bytes(range(16))
 DIRECTORY = bytes(range(16, 32))
@@ -130,6 +133,35 @@ def test_a_copy_has_the_bytes_and_times_and_says_who_it_is_last(folder, tmp_path
     assert (target / META_PROPERTIES).read_bytes() == (
         tmp_path / "kafka" / META_PROPERTIES
     ).read_bytes()
+
+
+def test_segments_of_old_formats_are_written_anew_and_stay_as_old(folder, tmp_path):
+    path = folder(*topic(1))
+    source = tmp_path / "kafka" / "t-0"
+    source.mkdir()
+    data, told = random_set(Random(1), 0, 30, 0)
+    (source / f"{0:020d}.log").write_bytes(data)
+    os.utime(source / f"{0:020d}.log", (1000, 1000))
+    damaged = data[:-1] + bytes((data[-1] ^ 1,))
+    behind = told[-1].offset + 1
+    (source / f"{behind:020d}.log").write_bytes(damaged)
+    found, target = kafka_folder.of_kafka(OsDisk(), path), tmp_path / "new"
+    kafka_folder.import_folder(OsDisk(), found, str(target), lambda *_: None, {})
+    name = target / "t-0" / f"{0:020d}.log"
+    dumped = log_files.dump_file(str(name), records=True)
+    assert not dumped["problem"]
+    assert {one["format"] for one in dumped["batches"]} == {2}
+    offsets = [one["offset"] for batch in dumped["batches"] for one in batch["records"]]
+    assert offsets == [one.offset for one in told]
+    assert name.stat().st_mtime == 1000
+    assert (target / "t-0" / f"{behind:020d}.log").read_bytes() == damaged
+    before = log_files.dump_file(str(source / f"{0:020d}.log"), records=True)
+    assert {one["format"] for one in before["batches"]} == {0}
+    assert [one for batch in before["batches"] for one in batch["records"]] == [
+        one for batch in dumped["batches"] for one in batch["records"]
+    ]
+    after = log_files.dump_file(str(source / f"{behind:020d}.log"), records=False)
+    assert after["problem"].startswith("at byte")
 
 
 @pytest.mark.parametrize("lock", ["flock", "lockf"])

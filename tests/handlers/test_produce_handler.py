@@ -6,9 +6,11 @@ from fake_host import FakeHost
 from appliance.base import errors
 from appliance.config.broker import BrokerConfig
 from appliance.handlers.k00_produce import HANDLER
+from appliance.handlers.transactional_produce import FLAGS_AT
 from appliance.ring.messages import APPEND
 from appliance.wire.batch import NewRecord, build_batch
 from appliance.wire.compression import ZSTD
+from tests.old_formats import Plain, message
 
 
 def produce(acks, *partitions, topic="flights", records=b"batch", transactional_id=None):
@@ -182,3 +184,13 @@ def test_zstd_is_refused_before_the_version_that_knows_it(version):
     else:
         assert host.asked == []
         assert rows(host) == [(0, errors.UNSUPPORTED_COMPRESSION_TYPE, -1)]
+
+
+@pytest.mark.parametrize("stamp", [0x10, 0x04, 0x14])
+def test_a_time_of_an_old_format_is_no_flag_of_a_batch(stamp):
+    """The byte of a batch's attributes lies in the timestamp of a message of format 1."""
+    host = FakeHost()
+    old = message(Plain(0, stamp << 24, b"k", b"v" * 99), 1)
+    assert old[FLAGS_AT] == stamp
+    host.start(HANDLER, 6, produce(-1, 0, records=old))
+    assert len(host.asked) == 1

@@ -16,6 +16,7 @@ from console.show.output import Row, emit, plain, print_note, table
 PARTS: Final = ("batches", "entries", "producers")
 _LESS_TOLD: Final = (
     "records",
+    "format",
     "leader_epoch",
     "timestamp_type",
     "base_timestamp",
