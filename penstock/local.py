@@ -125,9 +125,12 @@ class Appliance:
         command = [*OURSELVES, "up", "--data", str(self.data_dir)]
         if "listeners" not in self.settings:
             command += ["--listen", self.bootstrap]
-        for key, value in self.settings.items():
-            command += ["-o", f"{key}={_text(value)}"]
-        return command
+        return [*command, *self._options()]
+
+    def _options(self) -> list[str]:
+        """Its settings as options of the command line."""
+        pairs = (f"{key}={_text(value)}" for key, value in self.settings.items())
+        return [word for pair in pairs for word in ("-o", pair)]
 
     def advance(self, **by: float) -> None:
         """Set its wall clock ahead, and leave it so, also over a restart: `advance(days=8)`, or

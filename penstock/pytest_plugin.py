@@ -15,6 +15,7 @@ import pytest
 
 if TYPE_CHECKING:  # every run of pytest in this environment loads this module
     from penstock.local import Appliance
+    from penstock.secured import SecuredAppliance
 
 _SETTINGS: Final = "penstock_settings"
 _NAME_MOST: Final = 200
@@ -36,11 +37,30 @@ def appliance(
     `.data_dir`, `.log_text()`. Use topics of your own in it (`new_topic`), and do not stop it."""
     from penstock.local import Appliance
 
-    lines = [line.partition("=") for line in pytestconfig.getini(_SETTINGS)]
+    settings = _settings_of(pytestconfig)
+    with Appliance(tmp_path_factory.mktemp("appliance") / "data", settings) as running:
+        yield running
+
+
+def _settings_of(config: pytest.Config) -> dict[str, str]:
+    """The settings in pytest's configuration file. Raises UsageError."""
+    lines = [line.partition("=") for line in config.getini(_SETTINGS)]
     if wrong := [key for key, sign, _ in lines if not sign]:
         raise pytest.UsageError(f"{_SETTINGS}: {wrong[0]!r} is not KEY=VALUE")
-    settings = {key.strip(): value.strip() for key, _, value in lines}
-    with Appliance(tmp_path_factory.mktemp("appliance") / "data", settings) as running:
+    return {key.strip(): value.strip() for key, _, value in lines}
+
+
+@pytest.fixture(scope="session")
+def secured_appliance(
+    tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
+) -> Iterator["SecuredAppliance"]:
+    """One running appliance for the whole session whose clients log in over TLS, with ACLs:
+    `.admin` and `.add_user("loader", "write:orders")` are users with `.properties`, `.file` and
+    `.java_file`; `.connect(user)`. Its settings are those of `appliance`."""
+    from penstock.secured import SecuredAppliance
+
+    settings = _settings_of(pytestconfig)
+    with SecuredAppliance(tmp_path_factory.mktemp("secured"), settings) as running:
         yield running
 
 
