@@ -153,6 +153,7 @@ class Appliance:
         if (holder := _holder(self.data_dir)) is not None:
             raise ApplianceError(f"{self.data_dir} is in use by process {holder}")
         self.data_dir.parent.mkdir(parents=True, exist_ok=True)
+        self._prepare_start()
         self._shm_before = _shared_memory()
         ours, theirs = os.pipe()
         try:
@@ -174,7 +175,14 @@ class Appliance:
             os.close(ours)
             if theirs >= 0:
                 os.close(theirs)
+        self._on_ready()
         return self
+
+    def _prepare_start(self) -> None:
+        """Called before each start. Raises ApplianceError."""
+
+    def _on_ready(self) -> None:
+        """Called when clients are served."""
 
     def stop(self) -> int:
         """End in order and wait: the exit code. Raises ApplianceError when it does not end in time,

@@ -10,7 +10,7 @@ import re
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.local import OURSELVES, Appliance, ApplianceError, environment
 
@@ -75,18 +75,16 @@ class SecuredAppliance(Appliance):
         """The administrator, once it runs."""
         return self._users[ADMIN]
 
-    def start(self, **settings: object) -> Self:
-        """As `Appliance.start`; the first one makes authority, certificates and the administrator.
-        Raises ApplianceError."""
+    def _prepare_start(self) -> None:
+        """The first start makes authority and certificates, and the administrator's password."""
         if not self._authority.exists():
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             words = ("secure", "init", "--logins", "--host", "localhost")
             _penstock(*words, "--folder", str(self._authority))
-        super().start(**settings)
+
+    def _on_ready(self) -> None:
         if ADMIN not in self._users:
             made = self._authority / "clients" / ADMIN / "client.properties"
             self._keep_user(made.read_text())
-        return self
 
     def add_user(self, name: str, *rights: str) -> User:
         """Makes a user with a password of its own. rights: what it may do, as `penstock user add
