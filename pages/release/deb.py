@@ -159,9 +159,15 @@ def build(wheel: Path, python_version: str, place: Path, epoch: int) -> Path:
 
 
 def pack(
-    stage: Path, python_version: str, python: tuple[int, int], place: Path, epoch: int
+    stage: Path,
+    python_version: str,
+    python: tuple[int, int],
+    place: Path,
+    epoch: int,
+    squeeze: tuple[str, ...] = ("-Zxz", "-z3"),
 ) -> Path:
-    """The package of a tree of files, in `place`; the tree is removed."""
+    """The package of a tree of files, in `place`; the tree is removed. squeeze: dpkg-deb's options
+    for the compression."""
     there = sorted(path for path in stage.rglob("*") if path.is_file() and not path.is_symlink())
     sums = [f"{md5(path.read_bytes()).hexdigest()}  {path.relative_to(stage)}" for path in there]
     kib = sum(path.stat().st_size for path in there) // 1024
@@ -177,7 +183,7 @@ def pack(
         os.utime(path, (epoch, epoch), follow_symlinks=False)
     made = place / f"penstock_{version(python_version)}_{architecture}.deb"
     subprocess.run(
-        ["dpkg-deb", "--root-owner-group", "-Zxz", "-z3", "--build", str(stage), str(made)],
+        ["dpkg-deb", "--root-owner-group", *squeeze, "--build", str(stage), str(made)],
         check=True, stdout=subprocess.DEVNULL, env=os.environ | {"SOURCE_DATE_EPOCH": str(epoch)},
     )  # fmt: skip
     shutil.rmtree(stage)

@@ -132,7 +132,8 @@ def repacked(package, place, version, tasks=4096):
     subprocess.run(["dpkg-deb", "-x", package, place / "stage"], check=True)
     unit = place / "stage/usr/lib/systemd/system" / APPLIANCE
     unit.write_text(unit.read_text().replace("TasksMax=4096", f"TasksMax={tasks}"))
-    return deb.pack(place / "stage", version, sys.version_info[:2], place, AT_S)
+    quickly = ("-Zgzip", "-z1")  # what is tried is the package, and xz takes half a minute
+    return deb.pack(place / "stage", version, sys.version_info[:2], place, AT_S, quickly)
 
 
 @pytest.fixture(scope="module")
