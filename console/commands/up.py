@@ -27,6 +27,7 @@ from console.called import anew, typed
 from console.flags.private import private
 from console.model.data_folder import DEFAULT_DATA, KEPT
 from console.model.failure import FAILED, OK, Failure, usage
+from console.model.jaas_file import jaas_warnings
 from console.model.listening import listeners
 from console.model.version import compiled
 
@@ -366,7 +367,7 @@ def _load(read: Read) -> BrokerConfig:
         broker, warnings = read()
     except ConfigError as problem:
         raise usage(str(problem)) from None
-    for warning in warnings:
+    for warning in (*warnings, *jaas_warnings(broker, os.environ)):
         print(f"warning: {warning}", file=sys.stderr)
     return broker
 
