@@ -108,16 +108,22 @@ class Ledger:
     """Which batches the topic has. Of one attempt. Raises JobError when nobody can say."""
 
     def __init__(
-        self, job: str, checkpoint: Checkpoint, kept: Kept | None, found: Collection[Noted]
+        self,
+        job: str,
+        checkpoint: Checkpoint,
+        kept: Kept | None,
+        found: Collection[Noted],
+        sink: str = "topic",
     ) -> None:
-        """found: what the group of the job's name has committed."""
+        """found: what the group of the job's name has committed, or a table's snapshots say. sink:
+        topic or table."""
         seen, query = marks(found), checkpoint.query
         if kept is not None:
-            _check_kept(job, checkpoint, kept, seen)
+            _check_kept(job, checkpoint, kept, seen, sink)
         if query in seen:
             newest = {query: seen[query]}
             noted = {(t, p): at for t, p, at, text in found if marks([(t, p, at, text)]) == newest}
-            _check_level(job, checkpoint, seen[query], noted)
+            _check_level(job, checkpoint, seen[query], noted, sink)
         self._query = query
         self._before = tuple(sorted(seen)) if kept is None else kept.before
         self._marked = query in seen
@@ -141,17 +147,29 @@ class Ledger:
         self._marked = True
 
 
-def _check_kept(job: str, checkpoint: Checkpoint, kept: Kept, seen: dict[str, int]) -> None:
-    """Checks that the group's marks and the checkpoint are the remembered ones."""
+def _check_kept(
+    job: str, checkpoint: Checkpoint, kept: Kept, seen: dict[str, int], sink: str
+) -> None:
+    """Checks that the sink's marks and the checkpoint are the remembered ones."""
     query = checkpoint.query
     if query != kept.query:
-        problem = "its checkpoint was deleted or replaced, and the topic has rows of the former one"
+        problem = (
+            f"its checkpoint was deleted or replaced, and the {sink} has rows of the former one"
+        )
         raise JobError(problem, f"penstock job reset {job} begins anew and writes them again")
     if strangers := sorted(set(seen) - {query, *kept.before}):
-        problem = f"another job of the name {job} has committed for group {job} ({strangers[0]})"
+        there = f"for group {job}" if sink == "topic" else f"to the {sink}"
+        problem = f"another job of the name {job} has committed {there} ({strangers[0]})"
         remedy = f"give one of the two another name, then penstock job reset {job} begins anew"
         raise JobError(problem, remedy)
     if checkpoint.again is not None and kept.marked and query not in seen:
+        if sink != "topic":
+            problem = (
+                f"batch {checkpoint.first} may be in the {sink} or not: its snapshots, which say "
+                f"so, have expired, or the {sink} was replaced"
+            )
+            raise JobError(problem, f"penstock job reset {job} begins anew; a {sink} that was "
+                           "appended to is dropped first")  # fmt: skip
         problem = (
             f"batch {checkpoint.first} may be in the topic or not: the offsets of group {job}, "
             "which say so, have expired or were deleted"
@@ -163,14 +181,16 @@ def _check_kept(job: str, checkpoint: Checkpoint, kept: Kept, seen: dict[str, in
         raise JobError(problem, remedy)
 
 
-def _check_level(job: str, checkpoint: Checkpoint, newest: int, noted: dict[Position, int]) -> None:
-    """Checks that checkpoint and topic are of the same time: a batch commits after the one before
+def _check_level(
+    job: str, checkpoint: Checkpoint, newest: int, noted: dict[Position, int], sink: str
+) -> None:
+    """Checks that checkpoint and sink are of the same time: a batch commits after the one before
     it, and runs again unchanged. After a power cut, or with a copy of one of them, they may differ.
     """
     if checkpoint.first == newest + 1 or (checkpoint.first == newest and checkpoint.again == noted):
         return
     problem = (
-        f"its checkpoint goes on with batch {checkpoint.first}, and the topic has what batch "
+        f"its checkpoint goes on with batch {checkpoint.first}, and the {sink} has what batch "
         f"{newest} read up to: one of them lost what came last, or is an older copy"
     )
     raise JobError(problem, f"penstock job reset {job} begins anew and writes everything again")

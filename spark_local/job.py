@@ -16,6 +16,8 @@ TRANSACTION_MS: Final = 300_000
 MAX_AHEAD_MS: Final = 86_400_000
 METADATA: Final = ("_key", "_topic", "_partition", "_offset", "_timestamp")
 """Columns that `metadata = true` adds to a source."""
+HEADERS: Final = "_headers"
+TOMBSTONE: Final = "_tombstone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,20 +41,40 @@ class Jdbc:
 
 
 @dataclass(frozen=True, slots=True)
+class IcebergTable:
+    """A table of Apache Iceberg in a catalog that is a folder: `path`. name: with its namespace,
+    `shop.orders`. latest: of several rows of a key in one batch, the one that has most in this
+    column counts. deleted: a row that is true there deletes its key, and the column is not kept.
+    maintain_ms: how often small files are made one and snapshots older than `keep_ms` expire.
+    """
+
+    path: str
+    name: str
+    partition_by: tuple[str, ...] = ()
+    latest: str | None = None
+    deleted: str | None = None
+    maintain_ms: int = 3_600_000
+    keep_ms: int = 7 * 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
-    """Where rows come from or go to: exactly one of the three is set."""
+    """Where rows come from or go to: exactly one of the four is set. table: only of a sink."""
 
     topic: str | None = None
     file: Files | None = None
     jdbc: Jdbc | None = None
+    table: IcebergTable | None = None
 
     @property
     def text(self) -> str:
-        """For people: `topic flights`, `file /a/b`, `jdbc table t`."""
+        """For people: `topic flights`, `file /a/b`, `jdbc table t`, `table t in /a`."""
         if self.topic:
             return f"topic {self.topic}"
         if self.file:
             return f"file {self.file.path}"
+        if self.table:
+            return f"table {self.table.name} in {self.table.path}"
         assert self.jdbc is not None
         return f"jdbc table {self.jdbc.table}"
 
@@ -74,6 +96,8 @@ class Source:
     tasks: int = 0  # that read a micro-batch, at least; 0: one for each partition
     on_loss: str = "stop"  # stop | continue
     metadata: bool = False
+    headers: bool = False
+    tombstones: bool = False  # a record without a value is a row of nulls, with TOMBSTONE
     options: dict[str, str] = field(default_factory=dict)  # Spark's, for a topic's values
 
 
@@ -101,6 +125,11 @@ class Sink:
     transaction_timeout_ms: int = TRANSACTION_MS  # of a micro-batch, delivered exactly once
     partitions: int = -1  # -1: what the broker's settings say
     config: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def is_transactional(self) -> bool:
+        """Each micro-batch is a transaction of Kafka."""
+        return self.delivery == EXACTLY_ONCE and self.place.topic is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,15 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
-from spark_local import ddl
+from spark_local import ddl, tablefile
 from spark_local.job import (
     AT_LEAST_ONCE,
     EXACTLY_ONCE,
+    HEADERS,
     INFER,
     MAX_AHEAD_MS,
     METADATA,
+    TOMBSTONE,
     TRANSACTION_MS,
     Files,
     Jdbc,
@@ -58,6 +60,9 @@ _VALUE_OPTIONS: Final = {
     ),
 }  # fmt: skip
 """Options of Spark's readers that change how a value is read, and not what happens to a bad one."""
+_OF_TOPICS: Final = (
+    "start", "max_records", "tasks", "on_loss", "metadata", "headers", "tombstones",
+)  # fmt: skip
 _PLAIN_COLUMNS: Final = {"string": "value STRING", "binary": "value BINARY"}
 
 
@@ -119,7 +124,7 @@ def _job(read: TableReader, path: Path, base: Path | None) -> Job:
         sql=sql,
         python=python,
         sink=sink,
-        trigger_ms=_trigger(read),
+        trigger_ms=_trigger(read, sink),
         batch=batch,
         bootstrap=read.checked("bootstrap", _bootstrap, None),
         client_config=None if client is None else folder / client,
@@ -152,7 +157,7 @@ def _cross(read: TableReader, job: Job) -> None:
             read.wrong(key, "a batch job cannot begin at the end", 'write "earliest" or a time')
     if job.batch and job.sink.mode != "append":
         read.wrong("[sink] mode", "a batch job appends", 'leave it out or write mode = "append"')
-    if job.sink.delivery == EXACTLY_ONCE and not (job.master or "local").startswith("local"):
+    if job.sink.is_transactional and not (job.master or "local").startswith("local"):
         remedy = f'write master = "local[*]", or [sink] delivery = "{AT_LEAST_ONCE}"'
         read.wrong("master", "the workers of a cluster cannot share a transaction", remedy)
     if job.sink.place.topic and job.sink.place.topic in (s.place.topic for s in job.sources):
@@ -168,8 +173,8 @@ def _source(name: str, read: TableReader, folder: Path, batch: bool) -> Source:
     metadata = read.flag("metadata")
     if metadata:
         known = known and [*known, *METADATA]
-        if place.topic is None:
-            read.wrong("metadata", "only topics have it", "take the key out")
+    headers, tombstones = read.flag("headers"), read.flag("tombstones")
+    known = known and [*known, *[HEADERS] * headers, *[TOMBSTONE] * tombstones]
     event_time, expression = _event_time(read, known)
     watermark = read.duration("watermark", None, least=0)
     if watermark is not None and event_time is None:
@@ -180,7 +185,7 @@ def _source(name: str, read: TableReader, folder: Path, batch: bool) -> Source:
     if place.jdbc and not batch:
         read.wrong("jdbc", "a database is no stream", "write batch = true, or make it a table")
     if place.topic is None:
-        for key in ("start", "max_records", "tasks", "on_loss"):
+        for key in _OF_TOPICS:
             if key in read:
                 read.wrong(key, "only topics have it", "take the key out")
     source = Source(
@@ -197,6 +202,8 @@ def _source(name: str, read: TableReader, folder: Path, batch: bool) -> Source:
         tasks=read.number("tasks", 0, 1, 10_000),
         on_loss=read.choice("on_loss", ("stop", "continue"), "stop"),
         metadata=metadata,
+        headers=headers,
+        tombstones=tombstones,
         options=options,
     )
     read.finish()
@@ -234,14 +241,20 @@ def _table(name: str, read: TableReader, folder: Path) -> Table:
 
 
 def _sink(read: TableReader, folder: Path, batch: bool) -> Sink:
-    place = _place(read, folder)
-    delivery = read.choice("delivery", (AT_LEAST_ONCE, EXACTLY_ONCE), AT_LEAST_ONCE)
+    place = tablefile.sink_table(read, folder) or _place(read, folder)
+    usual = EXACTLY_ONCE if place.table else AT_LEAST_ONCE
+    delivery = read.choice("delivery", (AT_LEAST_ONCE, EXACTLY_ONCE), usual)
     timeout = read.duration("transaction_timeout", TRANSACTION_MS, least=1000) or TRANSACTION_MS
     if timeout > _LONGEST_TRANSACTION_MS:
         read.wrong("transaction_timeout", "it is too long", 'write "24 days" or less')
-    _check_delivery(read, place, delivery, batch)
+    if place.table:
+        tablefile.check_delivery(read)
+    else:
+        _check_delivery(read, place, delivery, batch)
     mode = read.choice("mode", ("append", "update", "complete"), "append")
-    if place.topic is None:
+    if place.table:
+        tablefile.check_mode(read, place.table, mode)
+    elif place.topic is None:
         if mode != "append" and not batch:
             read.wrong("mode", "rows are only added to files and databases", 'write "append"')
         for key in ("key", "partitions", "config"):
@@ -454,8 +467,9 @@ def _start(value: Any) -> str:
     return str(int(moment.timestamp() * 1000))
 
 
-def _trigger(read: TableReader) -> int | None:
-    return None if read.raw("trigger") == "once" else read.duration("trigger", 250, least=0)
+def _trigger(read: TableReader, sink: Sink) -> int | None:
+    usual = tablefile.TRIGGER_MS if sink.place.table else 250
+    return None if read.raw("trigger") == "once" else read.duration("trigger", usual, least=0)
 
 
 def _python(folder: Path) -> Callable[[Any], tuple[str, str] | None]:

@@ -34,6 +34,7 @@ PROOFS = (
     "sim/ seeds after the first ten",
     "spark/test_spark_demo_jobs.py",
     "spark/test_spark_exactly_once.py",
+    "spark/test_spark_tables.py",
     "sasl/test_nodes_logged_in.py",
     "systemd/test_booted_units.py",
     "systemd/test_container_ends.py",
@@ -55,6 +56,7 @@ NIGHTLY = (
     "spark/test_demo_run.py",
     "spark/test_job_processes.py",
     "spark/test_spark_killed.py",
+    "spark/test_tables_killed.py",
     "upgrade/test_installed_wheels.py",
     "upgrade/test_made_wheels.py",
 )

@@ -19,13 +19,14 @@ from spark_local.engine.causes import away, translate
 from spark_local.engine.deadletters import EARLIEST, DeadLetters
 from spark_local.engine.derive import Derived, derive, session
 from spark_local.engine.exactly_once import ExactlyOnceSink
+from spark_local.engine.iceberg import IcebergSink
 from spark_local.engine.listener import ENDED, IDLE, forward
 from spark_local.engine.offsets import GroupOffsets
 from spark_local.engine.reach import Reach
 from spark_local.engine.source_topics import SourceTopics
 from spark_local.engine.tables import CachedTable, ends_of, refresh_tables
 from spark_local.folder import JobFolder
-from spark_local.job import EXACTLY_ONCE, Job
+from spark_local.job import Job
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -81,7 +82,7 @@ class Attempt:
         self._kafka = self._kafka.written(self._place.path)
         self._root.sparkContext.setLocalProperty("spark.scheduler.pool", job.name)
         spark = session(self._root, job)
-        sink = self._sink()
+        sink = self._sink(spark)
         keep = self._place.path / "schemas.json"
         derived = derive(spark, job, self._kafka, streaming=not job.batch, keep=keep)
         dead = self._place.path / "dead.json"
@@ -109,9 +110,11 @@ class Attempt:
             for table in derived.tables:
                 table.close()
 
-    def _sink(self) -> sinks.Sink:
+    def _sink(self, spark: "SparkSession") -> sinks.Sink:
         job = self._job
-        if job.sink.delivery == EXACTLY_ONCE:
+        if job.sink.place.table:
+            return IcebergSink(job, self._kafka, spark, self._place, self._board.log)
+        if job.sink.is_transactional:
             return ExactlyOnceSink(job, self._kafka, self._root, self._place)
         return sinks.make_sink(job, self._kafka)
 
@@ -156,6 +159,8 @@ class Attempt:
             writer = writer.trigger(processingTime=f"{job.trigger_ms} milliseconds")
         if isinstance(sink, sinks.FileSink):
             return writer.format(sink.format).options(**sink.options()).start()
+        if isinstance(sink, IcebergSink):
+            sink.fit_table(rows)
         if isinstance(sink, sinks.TopicSink):
             sink.shaped(rows)  # a wrong key is told before anything is read
         return writer.foreachBatch(
@@ -303,7 +308,7 @@ class Attempt:
             self._board.publish_state()
 
     def _position_is_told(self) -> bool:
-        if self._job.sink.delivery == EXACTLY_ONCE:  # a batch's transaction says it
+        if self._job.sink.is_transactional:  # a batch's transaction says it
             return True
         # Not in an outage: what times out there costs the process of the clients.
         return self._reach.there and self._offsets.publish(self._positions)

@@ -19,6 +19,8 @@ from spark_local.cause import JobError
 from spark_local.engine.java import need_java
 
 FETCH_LIMIT_S: Final = 900.0
+ICEBERG: Final = "1.10.1"
+"""The newest one whose jar for Spark 4.0 tests have run with."""
 _EXCLUDED: Final = (  # PySpark has them itself
     "org.apache.hadoop:hadoop-client-api",
     "org.apache.hadoop:hadoop-client-runtime",
@@ -88,8 +90,33 @@ def fetch() -> list[Path]:
     """Fetch the jars unless they are here. Raises JobError with the reason when it cannot."""
     if here := found():
         return here
+    _fetch(f"org.apache.spark:spark-sql-kafka-0-10_2.13:{spark_version()}")
+    return need_jars()
+
+
+def has_tables() -> bool:
+    """True if Apache Iceberg's jar is with them."""
+    return any(folder().glob("iceberg-spark-runtime-*.jar"))
+
+
+def need_tables() -> None:
+    """Raises JobError where Apache Iceberg's jar is missing."""
+    if not has_tables():
+        problem = "the jar of Apache Iceberg, which [sink.table] needs, is not here"
+        remedy = "penstock job setup --tables fetches it once; then start penstock job serve again"
+        raise JobError(problem, remedy)
+
+
+def fetch_tables() -> None:
+    """Fetch Apache Iceberg's jar unless it is here. Raises JobError."""
+    if not has_tables():
+        line = ".".join(spark_version().split(".")[:2])
+        _fetch(f"org.apache.iceberg:iceberg-spark-runtime-{line}_2.13:{ICEBERG}")
+        need_tables()
+
+
+def _fetch(package: str) -> None:
     need_java()
-    package = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{spark_version()}"
     with tempfile.TemporaryDirectory(prefix="penstock-jars-") as place:
         settings = {
             "spark.jars.packages": package,
@@ -107,7 +134,6 @@ def fetch() -> list[Path]:
         if done.returncode:
             raise JobError(f"{package} cannot be fetched: {_reason(done.stderr)}", _REMEDY)
         _keep(sorted(Path(place, "jars").glob("*.jar")))
-    return need_jars()
 
 
 _REMEDY: Final = (

@@ -146,6 +146,9 @@ def repeated(job: Job) -> str:
     """How a batch that is written again after a crash looks to readers."""
     if job.sink.place.file:
         return "a stream's files appear once" if not job.batch else "rows are there twice"
+    if job.sink.place.table:
+        once = "the table's snapshot says that it has the batch: its rows are there once"
+        return once if not job.batch else "rows are there twice"
     if job.sink.delivery == EXACTLY_ONCE:
         return "its rows are there once for who reads with isolation.level=read_committed"
     if job.sink.place.topic and job.sink.key:

@@ -30,6 +30,8 @@ def connector(kafka: ClientSettings, source: Source | None = None) -> dict[str, 
     }
     if source is not None and source.tasks:
         common["minPartitions"] = str(source.tasks)
+    if source is not None and source.headers:
+        common["includeHeaders"] = "true"
     lost = source is None or source.on_loss == "stop"
     return common | {"failOnDataLoss": str(lost).lower()}
 

@@ -2,7 +2,7 @@
 
 The same expressions serve streams, tables, previews and the search for dead letters, so all of them
 agree on what a bad record is: a value that does not fit the columns, or no event time where
-the job names one. A record without a value is a tombstone and no row.
+the job names one. A record without a value is a tombstone: no row, unless the source asks for it.
 """
 
 import re
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from spark_local.ddl import columns as names_of
-from spark_local.job import METADATA, Source, Table
+from spark_local.job import HEADERS, METADATA, TOMBSTONE, Source, Table
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -132,9 +132,14 @@ def rows(records: "DataFrame", source: Source | Table, columns: list[str]) -> "D
     chosen = [f.col("row").getField(name).alias(name) for name in columns]
     if isinstance(source, Source) and source.metadata:
         chosen += [f.col(name[1:]).alias(name) for name in METADATA]
+    if isinstance(source, Source) and source.headers:
+        chosen.append(f.col(HEADERS[1:]).alias(HEADERS))
+    if isinstance(source, Source) and source.tombstones:
+        chosen.append(f.col("value").isNull().alias(TOMBSTONE))
     if isinstance(source, Source) and source.event_expression and source.event_time:
         chosen.append(f.col(_EVENT).alias(source.event_time))
-    good = f.col("value").isNotNull()
+    kept = isinstance(source, Source) and source.tombstones
+    good = f.lit(True) if kept else f.col("value").isNotNull()
     if isinstance(source, Source):
         good = good & ~bad(source)
     return records.where(good).select(*chosen)

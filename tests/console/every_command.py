@@ -25,6 +25,7 @@ SAMPLES = {
     "topic replicas status": "{topic}",
     "topic replicas cancel": "{topic} --dry-run",
     "topic trim": "{topic} -o start --dry-run",
+    "topic table": "{topic} lake --dry-run",
     "topic produce": "{topic} --value hello -o table",
     "topic consume": "{topic} -e",
     "group list": "",

@@ -168,6 +168,7 @@ NOT_RUN = {
         "python3 -m venv .venv && PIP_NO_COMPILE=1 .venv/bin/pip install -q -e",
     ): "runs all tests",
     ("docs/quickstart.md", "penstock job setup"): SPARK,
+    ("docs/job-tables.md", "penstock job setup --tables"): "tests/spark/test_spark_tables.py",
     ("benchmarks/README.md", "python -m benchmarks.compare.rdkafka build"): "hours of measuring",
     ("docs/concepts.md", "        clients"): "a picture",
     ("docs/contributing.md", "python3 -m venv .venv"): "fetches packages, and runs tests",

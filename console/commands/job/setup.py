@@ -15,8 +15,11 @@ from spark_local.cause import JobError
     "--jar", "jars", multiple=True, metavar="FILE",
     help="Add this jar, for example a JDBC driver; may be repeated.",
 )  # fmt: skip
+@click.option(
+    "--tables", is_flag=True, help="Also Apache Iceberg, which [sink.table] needs (47 MB)."
+)
 @formatted
-def command(jars: tuple[str, ...], output: str) -> int:
+def command(jars: tuple[str, ...], tables: bool, output: str) -> int:
     """Download the jars of Spark's Kafka connector for the installed PySpark into your cache
     folder. Jobs then start without network access.
 
@@ -29,6 +32,8 @@ def command(jars: tuple[str, ...], output: str) -> int:
         if not kept.found():
             print_note("Fetching the jars of Spark's Kafka connector; this takes a minute.")
         kept.fetch()
+        if tables:
+            kept.fetch_tables()
         for jar in jars:
             kept.add(Path(jar))
         rows = [

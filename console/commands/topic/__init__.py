@@ -16,6 +16,7 @@ command = LazyGroup(
         "add-partitions": ("add_partitions", "Add partitions to a topic."),
         "replicas": ("replicas", "Show and change the replica assignment of a topic."),
         "trim": ("trim", "Delete the oldest records of a topic."),
+        "table": ("table", "Write the job file that keeps a topic as a table."),
         "produce": (".produce", "Write records (also: penstock produce)."),
         "consume": (".consume", "Read records (also: penstock consume)."),
     },
@@ -32,6 +33,7 @@ Examples:
   penstock topic create orders -p 3 -c retention.ms=86400000
   penstock topic list -o json
   penstock topic describe orders -a
-  penstock topic trim orders -o 2h --dry-run""",
+  penstock topic trim orders -o 2h --dry-run
+  penstock topic table orders lake""",
 )
 """What the root calls for `penstock topic`."""

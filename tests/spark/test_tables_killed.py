@@ -1,0 +1,80 @@
+"""A table of Apache Iceberg under kill -9 of Spark's JVM and of the runner: afterwards it is, row
+for row, what a batch over the same input computes. PENSTOCK_TEST_SEED=7 kills at other instants."""
+
+import os
+import random
+import time
+from collections import Counter
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+from kills import Feed
+from test_spark_killed import World
+from test_spark_tables import read
+
+from spark_local.engine import jars, java
+from spark_local.jobfile import load
+
+LIMIT_S = 180
+KILLS = int(os.environ.get("PENSTOCK_TEST_KILLS", 4))
+pytestmark = [
+    pytest.mark.timeout(0),
+    pytest.mark.usefixtures("java_for_a_minute"),
+]
+COMMON = """
+trigger = "0 ms"
+[sources.events]
+topic = "in"
+schema = "id BIGINT, who STRING"
+max_records = 100
+[restart]
+first = "100 ms"
+longest = "1 s"
+attempts = 1000
+[sink]
+table = {{path = "{lake}", name = "db.{name}", maintain = "3 s", keep = "1 s"}}
+"""
+JOBS = {
+    "copies": 'sql = "SELECT id, who FROM events"' + COMMON,
+    "totals": 'sql = "SELECT who, count(*) AS n FROM events GROUP BY who"' + COMMON
+    + 'mode = "update"\nkey = "who"\n',
+}  # fmt: skip
+
+
+def tables(lake):
+    """(copies, totals) as a reader without Spark finds them."""
+    copies = Counter((row["id"], row["who"]) for row in read(lake, "copies"))
+    return copies, Counter((row["who"], row["n"]) for row in read(lake, "totals"))
+
+
+def test_a_table_is_what_a_batch_computes_after_every_kill(tmp_path):
+    if (why := java.unavailable()) or not jars.has_tables():
+        pytest.skip(why or "Apache Iceberg's jar is not here")
+    chance = random.Random(int(os.environ.get("PENSTOCK_TEST_SEED", 1)))
+    world, lake = World(tmp_path), tmp_path / "lake"
+    try:
+        admin = AdminClient({"bootstrap.servers": world.appliance.bootstrap})
+        admin.create_topics([NewTopic("in", 1, 1)])["in"].result(LIMIT_S)
+        places = {}
+        for name, text in JOBS.items():
+            file = tmp_path / f"{name}.toml"
+            file.write_text(text.format(lake=lake, name=name))
+            places[name] = world.folder.add(load(file))
+        with Feed(world.appliance.bootstrap, "in") as feed:
+            world.until(places, "in", 1)
+            for _ in range(KILLS):
+                feed.go_on(chance.randint(100, 1500))
+                world.kill(chance.choice(("jvm", "runner")), chance)
+        written = feed.written()
+        world.until(places, "in", len(written))
+        for place in places.values():
+            place.wish_for("stopped")
+        end = time.monotonic() + LIMIT_S
+        while any(place.state().get("state") != "stopped" for place in places.values()):
+            assert time.monotonic() < end, world.story(places)
+            time.sleep(0.1)
+        copies, totals = tables(lake)
+        assert copies == Counter((one["id"], one["who"]) for one in written)
+        assert totals == Counter(Counter(one["who"] for one in written).items())
+    finally:
+        world.close()
