@@ -78,6 +78,30 @@ def test_a_segment_is_kept_read_in_ranges_and_removed(store):
         room.fetch_index(ONE, OFFSET_INDEX)
 
 
+@pytest.mark.parametrize("store", ["bucket"], indirect=True)
+def test_a_range_is_one_request_to_a_bucket(store, monkeypatch):
+    obstore = pytest.importorskip("obstore")
+    RemoteObjects(store).copy_segment(ONE, pieces())
+    asked = []
+    for name in ("head", "get", "get_range", "list"):
+        real = getattr(obstore, name)
+
+        def counted(*args, name=name, real=real, **options):
+            asked.append(name)
+            return real(*args, **options)
+
+        monkeypatch.setattr(obstore, name, counted)
+    assert RemoteObjects(store).fetch_range(ONE, 100, 50) == BYTES[100:150]
+    assert asked == ["get_range"]
+
+
+@pytest.mark.parametrize("store", ["bucket"], indirect=True)
+def test_a_bucket_that_is_not_there_refuses_a_range(store):
+    strange = opened("s3://nowhere/events")
+    with pytest.raises(Failure):
+        strange.read_range("a", 0, 5)
+
+
 def test_a_log_that_is_shorter_than_told_is_not_its_end(store):
     room = RemoteObjects(store)
     room.copy_segment(ONE, pieces(PARTS | {LOG: BYTES[:50]}))

@@ -177,13 +177,16 @@ class BucketStore:
 
     def read_range(self, name: str, at: int, length: int) -> bytes:
         """As in Store."""
-        size = self._asked(lambda: self._obstore.head(self._store, name)["size"])
-        wanted = min(length, size - at)
-        if wanted <= 0:
-            return b""  # a bucket refuses a range behind the end
-        return bytes(
-            self._asked(lambda: self._obstore.get_range(self._store, name, start=at, length=wanted))
-        )
+        if length <= 0:
+            return b""
+        try:
+            ask = self._obstore.get_range
+            return bytes(self._asked(lambda: ask(self._store, name, start=at, length=length)))
+        except Failure:
+            # A bucket refuses a range that begins behind the end: its size is asked only then.
+            if at < self._asked(lambda: self._obstore.head(self._store, name)["size"]):
+                raise
+            return b""
 
     def write_object(self, name: str, pieces: Iterable[bytes]) -> None:
         """As in Store."""
