@@ -88,17 +88,18 @@ def _is_there(admin: AdminClient, topic: str) -> bool:
     return told is None or told.retriable()
 
 
-def read(kafka: ClientSettings) -> dict[str, dict[str, Any]]:
-    """Job → its latest state; empty when no runner ever wrote one. Raises KafkaException."""
+def read(kafka: ClientSettings, timeout_s: float = _TIMEOUT_S) -> dict[str, dict[str, Any]]:
+    """Job → its latest state; empty when no runner ever wrote one. timeout_s: for each answer.
+    Raises KafkaException."""
     fixed = {"enable.auto.commit": False, "enable.partition.eof": True}
     consumer = Consumer(_QUIET | kafka.librdkafka(group_id="penstock-jobs") | fixed)
     found: dict[str, dict[str, Any]] = {}
     try:
-        metadata = consumer.list_topics(TOPIC, timeout=_TIMEOUT_S)
+        metadata = consumer.list_topics(TOPIC, timeout=timeout_s)
         if metadata.topics[TOPIC].error is not None:
             return {}
         consumer.assign([TopicPartition(TOPIC, 0, OFFSET_BEGINNING)])
-        while (message := consumer.poll(_TIMEOUT_S)) is not None:
+        while (message := consumer.poll(timeout_s)) is not None:
             if (error := message.error()) is not None:
                 if error.code() == KafkaError._PARTITION_EOF:
                     return found

@@ -242,7 +242,7 @@ def check_usable(kafka: ClientSettings) -> None:
 def _from_topic(link: Link) -> dict[str, dict[str, Any]]:
     from spark_local import states
 
-    found = states.read(reached(settings_of(link)))
+    found = states.read(reached(settings_of(link)), link.timeout_s)
     # What is wished is not told there: a job that somebody has stopped does so itself.
     return {
         name: one | {"wish": STOPPED if one.get("state") == STOPPED else RUNNING}

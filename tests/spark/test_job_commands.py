@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from console.model import jobs
 from console.model.failure import NEGATIVE, Failure
+from console.model.link import Link
 from console.root import root
+from spark_local import states
 from spark_local.board import Board
 from spark_local.cause import JobError
 from spark_local.folder import Folder
@@ -166,3 +169,12 @@ def test_looking_at_jobs_loads_no_spark(here):
     )
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
     subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=60)
+
+
+def test_an_appliance_elsewhere_is_waited_for_as_long_as_the_link_says(monkeypatch, tmp_path):
+    waited = []
+    monkeypatch.setattr(states, "read", lambda _, timeout_s: waited.append(timeout_s) or {})
+    monkeypatch.setattr(jobs, "reached", lambda kafka: kafka)
+    link = Link("127.0.0.1:9", {}, 0.3)
+    assert jobs.statuses(Folder(tmp_path / "absent"), link) == []
+    assert waited == [0.3]
