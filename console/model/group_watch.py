@@ -8,7 +8,7 @@ expire all of them have their turn.
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -63,10 +63,12 @@ class GroupCount:
 
 @dataclass(slots=True, frozen=True)
 class GroupsSeen:
-    """Every group, and what was counted of those that were asked for."""
+    """Every group, and what was counted of those that were asked for. lags: of each partition the
+    lag of the group that is farthest behind."""
 
     listed: list[Listed]
     counts: dict[str, GroupCount]
+    lags: Mapping[Place, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True, frozen=True)
@@ -171,7 +173,8 @@ class GroupWatch:
                     tuple(self._pasts[one.name].all),
                     _by_topic(positions),
                 )
-        return GroupsSeen(found, counts)
+        told = (((one.topic, one.partition), one.lag) for all_ in where.values() for one in all_)
+        return GroupsSeen(found, counts, worst_lags(told))
 
     def risks(self) -> tuple[Risk, ...]:
         """Records about to expire unread, of all groups as last examined; each call examines the
@@ -218,6 +221,14 @@ class GroupWatch:
             {place: at_s for place, at_s in moved.items() if at_s is not None},
             kept=bool(before.samples),
         )
+
+
+def worst_lags(told: Iterable[tuple[Place, int | None]]) -> dict[Place, int]:
+    """(topic, partition) → the greatest lag that is told of it. told: of each group."""
+    found: dict[Place, int] = {}
+    for place, behind in told:
+        found[place] = max(found.get(place, 0), behind or 0)
+    return found
 
 
 def _by_topic(positions: list[Position]) -> dict[str, int]:

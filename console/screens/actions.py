@@ -18,6 +18,7 @@ from console.screens.places import (
     CLIENTS,
     GROUP,
     GROUPS,
+    HEAT,
     JOB,
     JOBS,
     LISTS,
@@ -61,17 +62,19 @@ ONE_RIGHT: Final = "in a right"
 IN_AUDIT: Final = "in the audit"
 ALL_CERTIFICATES: Final = "in Certificates"
 IN_TOPOLOGY: Final = "in the topology"
+IN_HEAT: Final = "in the heat map"
+IN_GRID: Final = "among its cells"
 KINDS: Final = {
     ALL_TOPICS: TOPICS, ONE_TOPIC: TOPIC, IN_TRASH: TRASH, ALL_GROUPS: GROUPS, ONE_GROUP: GROUP,
     ALL_QUOTAS: QUOTAS, ONE_CLIENT: QUOTA, A_JOB: JOBS, ONE_JOB: JOB, PAST: OVERVIEW,
     ALL_TXNS: TXNS, IN_RECORDS: RECORDS, IN_RECORD: RECORD, IN_LOG: LOG,
     ALL_NODES: NODES, ALL_USERS: USERS, ALL_ACLS: ACLS, ONE_RIGHT: CAN, IN_AUDIT: AUDIT,
-    ALL_CERTIFICATES: CERTIFICATES, IN_TOPOLOGY: TOPOLOGY,
+    ALL_CERTIFICATES: CERTIFICATES, IN_TOPOLOGY: TOPOLOGY, IN_HEAT: HEAT,
 }  # fmt: skip
 """Scope of a view → the kind of place where it is."""
 _ALSO: Final = {A_JOB: (JOB,), IN_RECORDS: (TAIL,)}
 """Scope of a view → other kinds of places with the same actions."""
-SCOPES: Final = (APP, ROWS, *KINDS)
+SCOPES: Final = (APP, ROWS, *KINDS, IN_GRID)
 
 
 @dataclass(slots=True, frozen=True)
@@ -122,6 +125,7 @@ ACTIONS: Final = (
         footer=True,
     ),
     Action("topology", ("f",), "Topology", "Who writes and who reads what is under the cursor."),
+    Action("heat", ("h",), "Heat map", "Partitions by size, rate or lag, of all topics or of one."),
     Action("back", ("[",), "Back", "To where you were before."),
     Action("forward", ("]",), "Forward", "And ahead again."),
     Action("up", ("escape",), "Up", "From one topic to all topics, then to the overview."),
@@ -157,6 +161,20 @@ ACTIONS: Final = (
            IN_TOPOLOGY, footer=True, palette=False),
     Action("walk(-1)", ("left",), "Upstream", "To who writes it; once more goes on there.",
            IN_TOPOLOGY, footer=True, palette=False),
+    Action("other", ("v",), "Other view", "By size, by rate, by lag: the next.", IN_HEAT,
+           footer=True),
+    Action("enter", ("enter",), "Open", "Into the topic of the partition.", IN_GRID, footer=True,
+           palette=False),
+    Action("cell(1)", ("right",), "Next", "One partition on.", IN_GRID, palette=False),
+    Action("cell(-1)", ("left",), "Before", "One partition back.", IN_GRID, palette=False),
+    Action("line(1)", ("j", "down"), "Down", "One line down.", IN_GRID, palette=False),
+    Action("line(-1)", ("k", "up"), "Up", "One line up.", IN_GRID, palette=False),
+    Action("screen(1)", ("ctrl+d", "pagedown"), "Page down", "Half a page down.", IN_GRID,
+           palette=False),
+    Action("screen(-1)", ("ctrl+u", "pageup"), "Page up", "Half a page up.", IN_GRID,
+           palette=False),
+    Action("edge(False)", ("g", "home"), "First", "To the first one.", IN_GRID, palette=False),
+    Action("edge(True)", ("G", "end"), "Last", "To the last one.", IN_GRID, palette=False),
     Action("wider", ("z",), "Zoom out", "Charts of ten minutes, an hour, a day, a minute.", PAST,
            footer=True),
     Action("changed", ("c",), "Changed", "Only settings with a value of the topic's own, or all.",
@@ -335,6 +353,8 @@ CHANGES: Final = {
 
 def works(scope: str, kind: str) -> bool:
     """True if the actions of a scope can be done at a kind of place."""
+    if scope == IN_GRID:
+        return kind == HEAT
     home = KINDS.get(scope)
     return home is None or kind == home or kind in _ALSO.get(scope, ())
 

@@ -311,6 +311,11 @@ class ConsoleApp(AtTerminal):
         if part is not None and isinstance(self.view, topology.TopologyView):
             self.view.walk_to(part)
 
+    async def action_heat(self) -> None:
+        """The partitions of the topic that is seen, or of all."""
+        is_one = self.here.kind in (places.TOPIC, places.RECORDS, places.TAIL)
+        await self.go_to(Place(places.HEAT, self.here.name if is_one else ""))
+
     async def action_back(self) -> None:
         """To where they were before."""
         if self.history.back():

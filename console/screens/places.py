@@ -33,6 +33,8 @@ CAN: Final = "can"
 AUDIT: Final = "audit"
 CERTIFICATES: Final = "certificates"
 TOPOLOGY: Final = "topology"
+HEAT: Final = "heat"
+"""Of a name: the partitions of that topic; else those of all."""
 
 RECORDS: Final = "records"
 TAIL: Final = "tail"
@@ -46,17 +48,17 @@ ACCESS: Final = (USERS, ACLS, AUDIT, CERTIFICATES)
 _OF_TOPIC: Final = (RECORDS, TAIL)
 _ABOVE: Final = {
     TOPIC: TOPICS, GROUP: GROUPS, QUOTA: QUOTAS, JOB: JOBS, PREVIEW: JOBS, TRASH: TOPICS,
-    TOPOLOGY: TOPICS,
+    TOPOLOGY: TOPICS, HEAT: TOPICS,
     **dict.fromkeys((*_OF_TOPIC, RECORD), TOPICS), **dict.fromkeys((*ACCESS[1:], CAN), USERS),
 }  # fmt: skip
 _TRANSACTIONS: Final = "transactions"
 _OF: Final = {TOPICS: TOPIC, GROUPS: GROUP, QUOTAS: QUOTA, JOBS: JOB}
 """The list → one of what it lists."""
-_MORE: Final = (TRASH, TOPOLOGY, *ACCESS[1:])
+_MORE: Final = (TRASH, TOPOLOGY, HEAT, *ACCESS[1:])
 """Places without a name and without a tab."""
 _NAMED: Final = (
-    "topic NAME, records TOPIC, tail TOPIC, group NAME, quota WHO, job NAME, preview JOB|FILE, "
-    "acls PRINCIPAL, can WHO OPERATION KIND NAME"
+    "topic NAME, records TOPIC, tail TOPIC, heat TOPIC, group NAME, quota WHO, job NAME, "
+    "preview JOB|FILE, acls PRINCIPAL, can WHO OPERATION KIND NAME"
 )
 _MOST: Final = 100
 
@@ -72,7 +74,7 @@ class Place:
     @property
     def above(self) -> "Place":
         """Where Escape leads: from a topic to the topics, from a list to the overview."""
-        if self.kind in _OF_TOPIC:
+        if self.kind in _OF_TOPIC or (self.kind == HEAT and self.name):
             return Place(TOPIC, self.name)
         if self.kind == RECORD:
             return Place(RECORDS, record_of(self)[0])
@@ -176,6 +178,8 @@ def jump(text: str) -> Place:
     if kind in _OF:
         one = _OF[kind]
         return Place(one, _said(client_of, name).text if one == QUOTA else name)
+    if kind == HEAT:
+        return Place(HEAT, name)
     if kind == ACLS:
         return Place(ACLS, _said(principal_of, name))
     raise NoPlace(f"{kind} takes no name: these do: {_NAMED}")

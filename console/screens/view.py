@@ -155,8 +155,8 @@ class View(Vertical):
         """Where a filter is typed, when that is here."""
         return None
 
-    def first_table(self) -> Rows | None:
-        """The table that the keys go to at first."""
+    def first_table(self) -> Widget | None:
+        """The part that the keys go to at first."""
         return next((one for one in self.query(Rows) if one.display), None)
 
     def waiting(self) -> str:

@@ -12,6 +12,7 @@ from console.screens.access.users import UsersView
 from console.screens.clients import ClientsView
 from console.screens.group import GroupView
 from console.screens.groups import GroupsView
+from console.screens.heat import HeatView
 from console.screens.job import JobView
 from console.screens.jobs import JobsView
 from console.screens.nodes import NodesView
@@ -35,6 +36,7 @@ VIEWS: Final[dict[str, Callable[[Place, World], View]]] = {
     places.TOPICS: TopicsView,
     places.TOPIC: TopicView,
     places.TOPOLOGY: TopologyView,
+    places.HEAT: HeatView,
     places.TRASH: TrashView,
     places.GROUPS: GroupsView,
     places.GROUP: GroupView,

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 
 from console.model import access, certificates, cluster, configs, disk, job_watch, quotas, topics
 from console.model.audit_memory import AuditMemory, AuditSeen
-from console.model.cluster import Cluster, Seen
+from console.model.cluster import Seen
 from console.model.cluster_watch import ClusterSeen, Disks, disks
 from console.model.cluster_watch import Watch as ClusterWatch
 from console.model.copies import Placed, placed
@@ -22,6 +22,7 @@ from console.model.events import EventsSeen, Feeds
 from console.model.expiry import Risk
 from console.model.failure import Failure
 from console.model.group_watch import GroupSeen, GroupsSeen, GroupWatch
+from console.model.heat import HeatSeen, HeatWatch
 from console.model.job_preview import Preview, Previews
 from console.model.link import Link, asking
 from console.model.local import NOT_LOCAL, Facts, Local
@@ -41,6 +42,7 @@ from console.screens.places import (
     CLIENTS,
     GROUP,
     GROUPS,
+    HEAT,
     JOB,
     JOBS,
     LOG,
@@ -108,8 +110,7 @@ class World:
         local = Local(link, self.hush.breathe)
         self._watch = GroupWatch(link, lambda: self.data_dir)
         command = self._command
-        ask_cluster = self._asking(cluster.read_cluster)
-        self.cluster: Source[Cluster] = Source("cluster", "", ask_cluster, every_s=2)
+        self.cluster = Source("cluster", "", self._asking(cluster.read_cluster), every_s=2)
         self.nodes = self._cluster_wide()
         self.disks, self.versions = self._of_each_node()
         self.facts: Source[Facts] = Source(
@@ -147,6 +148,7 @@ class World:
         self.events: Source[EventsSeen] = self._local(
             "events", self._reading("penstock event list"), feeds.read_events
         )
+        self.heat: Source[HeatSeen] = self._local("partitions", "", HeatWatch().read_partitions)
         self.access, self.audit, self.certificates = self._about_access()
         self.trash: Source[list[topics.Deleted]] = Source(
             "deleted topics", command("penstock topic list --deleted"),
@@ -189,8 +191,7 @@ class World:
         knows_jobs = bool(self._jobs_named) or self._knows_topics
         if here.kind in (OVERVIEW, TOPOLOGY, JOBS, JOB) and knows_jobs:
             found.append(self.jobs)
-        if here.kind == GROUPS or (here.kind == TOPOLOGY and self.is_foreign):
-            found.append(self.groups)
+        found += self._of_groups(here)
         if here.kind in (QUOTAS, QUOTA):
             found.append(self.quotas)
         if here.kind == TRASH:
@@ -200,6 +201,12 @@ class World:
         if here.kind in self._asks and (here.kind not in (JOB, PREVIEW) or knows_jobs):
             found.append(self.detail(here))
         return found + self._beside(here)
+
+    def _of_groups(self, here: Place) -> list[Source[Any]]:
+        """Groups, and the partitions that are seen with their lag."""
+        found: list[Source[Any]] = [self.heat] if here.kind == HEAT and self.data_dir else []
+        wanted = here.kind in (GROUPS, HEAT) or (here.kind == TOPOLOGY and self.is_foreign)
+        return [*found, self.groups] if wanted else found
 
     def _beside(self, here: Place) -> list[Source[Any]]:
         beside = self.beside
@@ -255,8 +262,8 @@ class World:
             return self.jobs
         if here.kind in self._asks:
             return self.detail(here)
-        if here.kind == GROUPS:
-            return self.groups
+        if here.kind in (GROUPS, HEAT):
+            return self.groups if here.kind == GROUPS or self.is_foreign else self.heat
         if here.kind in (QUOTAS, QUOTA):
             return self.quotas
         if here.kind in (USERS, ACLS, CAN):

@@ -18,6 +18,7 @@ from console.model.expiry import Risk
 from console.model.forecast import Forecast
 from console.model.group_watch import GroupCount, GroupSeen, GroupsSeen, LagPast
 from console.model.groups import Group, Listed, Member
+from console.model.heat import HeatSeen
 from console.model.history import Past, Series
 from console.model.job_preview import Preview
 from console.model.job_watch import Jobs, JobSeen
@@ -219,6 +220,14 @@ def record():
     return leaf(WholeRecord(found, "CreateTime", 4, batch), Decoders(Choices(None, "")), plain)
 
 
+def heat():
+    """A topic of 200 partitions, a few of which are hot, beside small ones."""
+    sizes = {("events", n): n * n % 97 * 2_000_000 for n in range(200)}
+    sizes |= {("orders", n): 170_000_000 - n * 50_000_000 for n in range(3)}
+    sizes |= {("payments", 0): 190_000_000, ("returns", 0): 31_000_000, ("revenue-by-minute", 0): 0}
+    return HeatSeen(sizes, {place: size % 7e6 for place, size in sizes.items()})
+
+
 def topic():
     partitions = [Partition(n, 1, [1], [1], 0, 90_000 - n, 90_000 - n, None) for n in range(3)]
     settings = [
@@ -251,8 +260,10 @@ def answers():
                                                                     True)],
             {"reports": GroupCount(1, 1, 1200, 1.5, ((NOW_S - 60, 4800), (NOW_S, 1200))),
              "audit": GroupCount(0, 1, 0, 0.0, ((NOW_S, 0),))},
+            {("orders", 0): 900, ("orders", 1): 300, ("events", 70): 12_000, ("events", 71): 90},
         ),
         "risks": group().expiry.risks,
+        "heat": heat(),
         "quotas": quotas(),
         "transactions": transactions(),
         "jobs": jobs(),

@@ -31,6 +31,7 @@ from console.model.failure import Failure
 from console.model.forecast import Forecast
 from console.model.group_watch import GroupCount, GroupSeen, GroupsSeen, LagPast
 from console.model.groups import Group, Listed, Member
+from console.model.heat import HeatSeen
 from console.model.history import Past, Series
 from console.model.job_preview import Preview
 from console.model.job_watch import Jobs, JobSeen
@@ -286,6 +287,10 @@ def answers():
             {one: GroupCount(MOST, MOST, MOST, float(MOST), past) for one in HOSTILE},
         ),
         "risks": risks,
+        "heat": HeatSeen(
+            {(one, n): MOST for one in sorted(HOSTILE) for n in (0, MOST)},
+            {(one, n): 1e300 for one in sorted(HOSTILE) for n in (0, MOST)},
+        ),
         "quotas": quotas_seen(),
         "transactions": transactions(),
         "trash": [
@@ -319,7 +324,7 @@ def told(answer):
         world = app.world
         for name in ("facts", "folders", "groups", "risks", "quotas", "jobs", "past", "trash",
                      "transactions", "nodes", "disks", "versions", "access", "audit",
-                     "certificates"):  # fmt: skip
+                     "certificates", "heat"):  # fmt: skip
             getattr(world, name).ask = lambda name=name: answer[name]
         world.events.ask = lambda: answer["events"]
         world._topic = lambda name: answer["topic"]
@@ -341,7 +346,7 @@ PLACES = (
     Place("jobs"), Place("job", "[/red]"), Place("preview", "\x1b]0;\udcff"),
     Place("deleted"), Place("nodes"), Place("users"), Place("acls"), Place("audit"),
     Place("can", "User:[/red] write topic [/red]"), Place("certificates"),
-    Place("topology"),
+    Place("topology"), Place("heat"), Place("heat", "[/red]"),
 )  # fmt: skip
 
 

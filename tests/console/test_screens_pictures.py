@@ -31,7 +31,7 @@ PLACES = (
     Place("quota", Client("", "loader").text), Place("record", "orders 0:89990"),
     Place("preview", "revenue"), Place("records", "orders"), Place("nodes"), Place("users"),
     Place("acls"), Place("can", calm_access.QUESTION), Place("audit"), Place("certificates"),
-    Place("topology"),
+    Place("topology"), Place("heat"),
 )  # fmt: skip
 IN_A_CLUSTER = (Place("nodes"), Place("overview"), Place("topic", "orders"), Place("groups"))
 LEAST = 2.4
