@@ -152,6 +152,7 @@ def test_a_new_column_is_added_and_any_other_change_stops_the_job(bench):
     bench.write(source, event(1))
     place = bench.add(name, text)
     bench.read_rows(place, 1)
+    stop(bench, place)  # or it may take the next event itself
     bench.write(source, event(2))
     place = bench.add(name, text.replace("who, at FROM", "who, at, id + 1 AS next FROM"))
     bench.until(place, lambda told: has(lake, "copies", 2))
@@ -163,9 +164,8 @@ def test_a_new_column_is_added_and_any_other_change_stops_the_job(bench):
     told = bench.state(place, "failed")
     assert "column 'id' of table db.copies is long, and the job derives string" in json.dumps(told)
     place = bench.add(name, text)
-    assert "has a column 'next', and the job derives none" in json.dumps(
-        bench.state(place, "failed")
-    )
+    missing = "has a column 'next', and the job derives none"
+    bench.until(place, lambda told: missing in json.dumps(told))
 
 
 def test_the_job_of_a_topic_keeps_every_record_as_it_is(bench):
