@@ -352,7 +352,7 @@ async def _pictured(cluster, folder):
 async def _pictures(bootstrap, folder, seconds):
     app = ConsoleApp(_link(bootstrap), changing=Link(bootstrap, {}, 30.0))
 
-    def photograph(name):
+    def keep_picture(name):
         photograph(app, folder / f"{name}.svg")
 
     async with app.run_test(size=SIZE) as pilot:
@@ -371,12 +371,12 @@ async def _pictures(bootstrap, folder, seconds):
                     await pilot.press("z", "z", "z")  # the last minute: there is no more to see
                 # What is asked again has its second answer then, and a transaction its age.
                 await pilot.pause(8.0 if place.kind == "txns" else 3.0)
-                photograph(place.kind)
+                keep_picture(place.kind)
         await app.go_to(Place("topic", "flights"))
         await pilot.press("D")
         await _until(pilot, lambda: getattr(app.screen, "state", "") == READY)
         await pilot.pause(0.5)
-        photograph("delete")
+        keep_picture("delete")
 
 
 if __name__ == "__main__":
