@@ -7,8 +7,9 @@ import pytest
 
 from benchmarks.kafka import free_port
 from console.model.failure import Failure
-from console.screens.actions import ACTIONS, APP, KINDS, ROWS
+from console.screens.actions import ACTIONS, APP, IN_GRID, IN_HEAT, KINDS, ROWS
 from console.screens.app import ConsoleApp
+from console.screens.heat_grid import HeatGrid
 from console.screens.log import LogView
 from console.screens.places import HOME, LISTS, LOG, Place
 from console.screens.rows import Rows
@@ -305,7 +306,7 @@ def test_nothing_can_be_changed_through_its_link(filled):
 
 def test_every_action_is_there_once_and_has_its_method():
     views = {scope: (VIEWS | {LOG: LogView})[kind] for scope, kind in KINDS.items()}
-    owners = {APP: ConsoleApp, ROWS: Rows} | views
+    owners = {APP: ConsoleApp, ROWS: Rows, IN_GRID: HeatGrid} | views
     for one in ACTIONS:
         method = f"action_{one.call.partition('(')[0]}"
         assert callable(getattr(owners[one.scope], method, None)), one
@@ -314,6 +315,8 @@ def test_every_action_is_there_once_and_has_its_method():
     for scope in KINDS:
         keys = [key for one in ACTIONS if one.scope in (APP, ROWS, scope) for key in one.keys]
         assert len(keys) == len(set(keys)), "a key does one thing"
+    keys = [key for one in ACTIONS if one.scope in (APP, IN_HEAT, IN_GRID) for key in one.keys]
+    assert len(keys) == len(set(keys)), "a key does one thing"
 
 
 def test_the_overview_of_a_large_window_leads_to_topics_and_groups(filled):
