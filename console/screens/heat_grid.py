@@ -94,7 +94,10 @@ class HeatGrid(ScrollView, can_focus=True):
         return (levels, tuple(lines), self._cursor, self._ink, self._empty, self.size)
 
     def _lay_out(self) -> None:
-        self._width = max(1, (self.scrollable_content_region.width - _NAME - _GAP) // CELL)
+        room = self.scrollable_content_region.width - _NAME - _GAP
+        if not self.show_vertical_scrollbar:
+            room -= self.scrollbar_size_vertical  # it may come with the next line
+        self._width = max(1, room // CELL)
         self._lines = lay_out(self._places, self._width)
         self._begins = [one.begin for one in self._lines]
         self.virtual_size = Size(self.scrollable_content_region.width, len(self._lines))

@@ -32,7 +32,8 @@ def audit(broker):
 
     def entries(*words):
         done = run("audit", "--data", str(broker.data), "-n", "100000", "-o", "json", *words)
-        return json.loads(done.stdout)
+        # Tests before this one may have changed so much at once that entries count the rest.
+        return [one for one in json.loads(done.stdout) if one["event"] != "left-out"]
 
     return entries
 
