@@ -3,6 +3,7 @@
 import faulthandler
 import gc
 import json
+import socket
 import sys
 import threading
 import time
@@ -78,12 +79,25 @@ def spark(request, kept, tmp_path_factory):
             kept.append(
                 session.start_session("local[2]", tmp_path_factory.mktemp("spark"), memory="768m")
             )
+    renew_callbacks(kept[0])
     yield kept[0]
     if request.session.shouldfail or not needed_later(request):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # py4j leaves its sockets to the collector
             kept.pop().stop()
             gc.collect()
+
+
+def renew_callbacks(spark):
+    """Python's end of `foreachBatch` listens again, where a module in between has ended it
+    (tests/transactions/test_bank_power_cut.py does)."""
+    gateway = spark.sparkContext._gateway
+    if (server := getattr(gateway, "_callback_server", None)) is None:
+        return
+    try:
+        socket.create_connection(("127.0.0.1", server.port), 5).close()
+    except OSError:
+        gateway._callback_server = None  # pyspark starts another at the next use
 
 
 def needed_later(request):
