@@ -116,7 +116,7 @@ def alter_user_scram_credentials(s):
     def gone(name, mechanism=1):
         return {"name": name, "mechanism": mechanism}
 
-    there = {}
+    there = {}  # user → {mechanism: iterations} once the change is applied
 
     def ask(step, deletions=(), upsertions=(), **then):
         there.update(then)
@@ -126,8 +126,8 @@ def alter_user_scram_credentials(s):
         s.ask_until(
             f"{step}: then",
             lambda told: all(
-                sorted(info["mechanism"] for info in row["credential_infos"])
-                == wanted.get(row["user"], [])
+                {info["mechanism"]: info["iterations"] for info in row["credential_infos"]}
+                == wanted.get(row["user"], {})
                 for row in told["results"]
             ),
             "DescribeUserScramCredentials",
@@ -135,9 +135,9 @@ def alter_user_scram_credentials(s):
         )
 
     ask("nothing")
-    ask("one", upsertions=[put(one)], one=[1])
-    ask("again, more iterations", upsertions=[put(one, iterations=16384)])
-    ask("by the other mechanism", upsertions=[put(one, 2)], one=[1, 2])
+    ask("one", upsertions=[put(one)], one={1: 4096})
+    ask("again, more iterations", upsertions=[put(one, iterations=16384)], one={1: 16384})
+    ask("by the other mechanism", upsertions=[put(one, 2)], one={1: 16384, 2: 4096})
     ask("one user, both mechanisms", upsertions=[put(other), put(other, 2)])
     ask("twice the same", upsertions=[put(third), put(third)])
     ask("deleted and put", [gone(one)], [put(one)])
@@ -146,11 +146,11 @@ def alter_user_scram_credentials(s):
     ask("too many", upsertions=[put(third, iterations=16385)])
     ask("negative", upsertions=[put(third, iterations=-1)])
     ask("unknown mechanisms", [gone(third, 0)], [put(other, 3), put(one, -1)])
-    ask("empty name", [gone("")], [put(third)], third=[1])
-    ask("deleted", [gone(third)], third=[])
+    ask("empty name", [gone("")], [put(third)], third={1: 4096})
+    ask("deleted", [gone(third)], third={})
     ask("empty name put", upsertions=[put("")])
     ask("what is not there", [gone(other, 2), gone(s.name("nobody"))])
-    ask("wrong, then right", [gone(s.name("nobody"))], [put(other)], other=[1])
+    ask("wrong, then right", [gone(s.name("nobody"))], [put(other)], other={1: 4096})
     s.ask("described twice", "DescribeUserScramCredentials", users=[{"name": one}] * 2)
-    ask("tidy", [gone(one)], one=[2])
-    ask("tidy more", [gone(one, 2), gone(other)], one=[], other=[])
+    ask("tidy", [gone(one)], one={2: 4096})
+    ask("tidy more", [gone(one, 2), gone(other)], one={}, other={})
