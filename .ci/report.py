@@ -2,7 +2,8 @@
 
     python .ci/report.py > tests/durations.txt
 
-prints the seconds of the longest files of the last whole run of `.ci/run` on this machine.
+prints the seconds of the longest files of the last whole run of `.ci/run` on this machine, and
+their seconds of processor time.
 """
 
 import json
@@ -85,25 +86,22 @@ class Outcomes:
         named = {kind: kinds[kind] for kind in ("failed", "passed", "skipped")}
         return named | {"rerun": len(flaky)}
 
-    def durations(self) -> list[tuple[str, float]]:
-        """File, seconds of its tests; the longest first."""
-        files: Counter[str] = Counter()
-        for name, seconds in self._seconds.items():
-            files[name.partition("::")[0]] += seconds
-        return files.most_common()
-
-    def slowest(self) -> tuple[list[tuple[str, float, float]], list[tuple[str, float, float]]]:
-        """Tests, the slowest first, and files, those with the most processor time first: name,
-        seconds, seconds of processor time. A file is told by what it uses, because how long it
-        takes depends on what runs beside it."""
+    def files(self) -> list[tuple[str, float, float]]:
+        """File, seconds of its tests, seconds of their processor time; the longest first."""
         files: Counter[str] = Counter()
         processor: Counter[str] = Counter()
         for name, seconds in self._seconds.items():
             files[name.partition("::")[0]] += seconds
             processor[name.partition("::")[0]] += self._processor[name]
+        return [(name, seconds, processor[name]) for name, seconds in files.most_common()]
+
+    def slowest(self) -> tuple[list[tuple[str, float, float]], list[tuple[str, float, float]]]:
+        """Tests, the slowest first, and files, those with the most processor time first: name,
+        seconds, seconds of processor time. A file is told by what it uses, because how long it
+        takes depends on what runs beside it."""
         return (
             [(one, s, self._processor[one]) for one, s in self._seconds.most_common(SLOWEST)],
-            [(one, files[one], s) for one, s in processor.most_common(SLOWEST)],
+            sorted(self.files(), key=lambda file: -file[2])[:SLOWEST],
         )
 
 
@@ -133,11 +131,11 @@ def main() -> None:
     outcomes = Outcomes()
     for record in sorted(kept().glob("*.jsonl")):
         outcomes.add(Outcomes.read(record))
-    print("# Seconds of the files that take long, by python .ci/report.py; workers get the longest")
-    print("# first.")
-    for name, seconds in outcomes.durations():
+    print("# Seconds, and seconds of processor time, of the files that take long, by")
+    print("# python .ci/report.py: tests/tiers.py orders files by them.")
+    for name, seconds, processor in outcomes.files():
         if seconds >= LONG_S:
-            print(f"{seconds:.0f} {name}")
+            print(f"{seconds:.0f} {processor:.0f} {name}")
 
 
 if __name__ == "__main__":

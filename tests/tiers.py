@@ -1,4 +1,4 @@
-"""Which tests are long proofs, and which files are given out first.
+"""Which tests are long proofs, and in which order files are given to workers.
 
 README's command leaves out what is marked `proof`; `.ci/run` runs these, too, except those that are
 also marked `nightly`. It collects only where they are: `python -m tests.tiers` prints that. Whole
@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
+SHORT = (0.5, 0.5)
+"""Seconds, and seconds of processor time, of a file that durations.txt does not name."""
 
 PROOFS = (
     "cluster/test_backup_of_a_node.py",
@@ -72,8 +74,8 @@ def add_marks(config):
 
 
 def mark_and_order(items, worker):
-    """Marks the proofs. Among several workers the longest files come first, so that all workers
-    end at about the same time. worker: whether this process is one of several."""
+    """Marks the proofs, and orders the files for several workers. worker: whether this process is
+    one of them."""
     for item in items:
         name = item.nodeid.removeprefix("tests/")
         if name.startswith(PROOFS) or name.startswith(NIGHTLY):
@@ -81,15 +83,37 @@ def mark_and_order(items, worker):
         if name.startswith(NIGHTLY):
             item.add_marker(pytest.mark.nightly)
     if worker:
-        seconds = durations()
-        items.sort(key=lambda item: -seconds.get(item.nodeid.partition("::")[0], 0))
+        files = [item.nodeid.partition("::")[0] for item in items]
+        place = {name: at for at, name in enumerate(order_files(dict.fromkeys(files), durations()))}
+        items.sort(key=lambda item: place[item.nodeid.partition("::")[0]])
+
+
+def order_files(names, took):
+    """The names in the order in which workers take them. took: file → (seconds, of them seconds of
+    processor time); others are SHORT.
+
+    The longest come first, so that all workers end at about the same time. Files that mostly wait
+    and files that mostly compute alternate by their share of the whole: among waiting ones alone
+    the processors would idle, and among computing ones alone each would take longer.
+    """
+    kinds = [[], []]
+    for name in sorted(names, key=lambda name: -took.get(name, SHORT)[0]):
+        seconds, processor = took.get(name, SHORT)
+        kinds[processor >= seconds / 2].append((name, seconds))
+    placed = []
+    for kind in kinds:
+        total, passed = sum(seconds for _, seconds in kind), 0.0
+        for name, seconds in kind:
+            placed.append((passed / total, name))
+            passed += seconds
+    return [name for _, name in sorted(placed)]
 
 
 def durations():
-    """File → seconds, of those that take long: the list of slowest files that .ci/run prints."""
+    """File → (seconds, of them seconds of processor time), of those that take long."""
     lines = (HERE / "durations.txt").read_text().splitlines()
     rows = (line.split() for line in lines if line and not line.startswith("#"))
-    return {name: float(seconds) for seconds, name in rows}
+    return {name: (float(seconds), float(processor)) for seconds, processor, name in rows}
 
 
 def proof_paths():

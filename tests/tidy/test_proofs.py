@@ -42,3 +42,9 @@ def test_no_two_test_files_share_a_name():
     for path in sorted(tiers.HERE.rglob("test_*.py")):
         before = seen.setdefault(path.name, path)
         assert before == path, f"{before} and {path}: give one of them another name"
+
+
+def test_files_that_wait_and_files_that_compute_alternate_longest_first():
+    took = {"w1": (80, 5), "w2": (20, 2), "c1": (60, 60), "c2": (30, 20), "c3": (9, 9)}
+    order = tiers.order_files(["c3", "w2", "short", "c1", "w1", "c2"], took)
+    assert order == ["c1", "w1", "c2", "w2", "c3", "short"]
