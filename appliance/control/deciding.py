@@ -4,6 +4,7 @@ Called by `shell.py`, which keeps the answers until they may be said.
 """
 
 from collections.abc import Generator
+from typing import Any
 
 from appliance.authorization.rights import OURSELVES, Callers
 from appliance.base.caller import Caller
@@ -12,6 +13,7 @@ from appliance.control.broker.channel import Values
 from appliance.control.contexts import Contexts
 from appliance.control.metadata_quorum import MetadataQuorum
 from appliance.control.mutations import Mutations
+from appliance.control.parts import InParts
 from appliance.control.probing import Probing
 from appliance.control.requests import AdminRequests, Elsewhere
 from appliance.control.waiting import Decision, Unencoded
@@ -47,7 +49,7 @@ class Deciding:
 
     def decide(
         self, netproc: int, message: Message, topic: bytes, context: AdminContext, controller: int
-    ) -> Decision | Elsewhere | Probing | Asking:
+    ) -> Decision | Elsewhere | Probing | Asking | InParts:
         """A FORWARD, or an ENSURE_TOPIC of this topic. context: with the rights of who asks.
         controller: the active one, or NOBODY."""
         leads, alone = self._quorum.leadership.leads, self._quorum.alone
@@ -65,6 +67,10 @@ class Deciding:
             if elsewhere is not None:
                 return elsewhere
         return self._requests.decided(key, version, body, context, leads=leads)
+
+    def decide_part(self, what: InParts, part: Any) -> Decision:
+        """One part of a request of which `decide` has said that it is decided in parts."""
+        return what.decide(part, self._contexts.context(), self._quorum.leadership.leads)
 
     def decode(self, netproc: int, message: Message) -> Generator[None, None, None]:
         """Steps that decode a long FORWARD, for the `decide` that follows."""

@@ -9,7 +9,7 @@ from typing import Any
 from appliance.base import errors
 from appliance.base.caller import Caller, Principal
 from appliance.base.errors import MalformedRequest, PeerError
-from appliance.control.waiting import LOST, Answer, Decision
+from appliance.control.waiting import LOST, Answer, Decision, Unencoded
 from appliance.wire.build import response
 from appliance.wire.envelope import (
     ENVELOPE,
@@ -42,10 +42,17 @@ def answer(enclosed: Enclosed, inner: Decision) -> Decision:
     def refuse(why: int) -> Answer:
         if why == LOST:  # the broker asks the next controller
             return _envelope(errors.NOT_CONTROLLER, None)
-        return _enclosed(enclosed, inner.refuse(why))
+        code, body = inner.refuse(why)
+        assert isinstance(body, bytes)
+        return _enclosed(enclosed, (code, body))
 
     assert isinstance(inner.body, bytes), "what comes in an envelope is encoded at once"
     return Decision(*_enclosed(enclosed, (inner.code, inner.body)), refuse)
+
+
+def whole_answer(enclosed: Enclosed, told: Unencoded) -> tuple[int, bytes]:
+    """The envelope with the answer to a request that was decided in parts."""
+    return _enclosed(enclosed, (errors.NONE, encode_response(response(*told))))
 
 
 def refused(code: int) -> Decision:

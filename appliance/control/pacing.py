@@ -2,9 +2,9 @@
 
 A request's bytes say roughly what it costs. When a turn has decided on its share the next ones
 wait for the next turn, in their order. A long one is decoded in steps before it is decided in one
-turn, and its answer is encoded in steps, once it may be said. What other nodes ask is decided at
-once: votes, the metadata log's Fetch and heartbeats keep elections from happening. Caller:
-`shell.py`.
+turn, or in parts (`parts.py`), and its answer is encoded in steps, once it may be said. What other
+nodes ask is decided at once: votes, the metadata log's Fetch and heartbeats keep elections from
+happening. Caller: `shell.py`.
 """
 
 from collections import deque
@@ -14,8 +14,9 @@ from typing import Final
 from appliance.base.errors import NETWORK_EXCEPTION, UNKNOWN_SERVER_ERROR
 from appliance.control.asked import ForgedRequest
 from appliance.control.deciding import Deciding
+from appliance.control.parts import PARTS, InParts, PartedRequests
 from appliance.control.quorum_wire import SERVED
-from appliance.control.waiting import Body, Unencoded
+from appliance.control.waiting import Body, Decision, Unencoded
 from appliance.handlers.admin import AdminContext
 from appliance.ring.messages import CANCEL, ENSURE_TOPIC, FORWARD, Message
 from appliance.ring.process_table import NETPROC
@@ -35,11 +36,11 @@ AssignReplicasToDirs, UpdateRaftVoter."""
 
 class PacedRequests:
     """decide: decides on one. caught: is told of an exception in that. answer: answers one. steps:
-    decodes and encodes. links: to netprocs, one of which may tell lies. late: those that wait for
-    one of the next turns."""
+    decodes and encodes. links: to netprocs, one of which may tell lies. wait: keeps a decision
+    until it may be said. late: those that wait for one of the next turns."""
 
     __slots__ = ("_answer", "_caught", "_decide", "_decoding", "_encoding", "_left", "_links",
-                 "_steps", "late")  # fmt: skip
+                 "_parted", "_steps", "late")  # fmt: skip
 
     def __init__(
         self,
@@ -48,6 +49,7 @@ class PacedRequests:
         answer: Callable[[int, int, int, bytes], None],
         steps: Deciding,
         links: Links,
+        wait: Callable[[int, int, Decision], None],
     ) -> None:
         self._decide = decide
         self._caught = caught
@@ -56,13 +58,18 @@ class PacedRequests:
         self._links = links
         self._decoding: Generator[None, None, None] | None = None  # of the first of `late`
         self._encoding: deque[tuple[int, int, int, Generator[None, None, bytes]]] = deque()
+        self._parted = PartedRequests(steps.decide_part, wait, self.reply, caught)
         self._left = BYTES
         self.late: deque[tuple[int, Message]] = deque()
 
     @property
     def busy(self) -> bool:
         """True if the next turn has something to do here."""
-        return bool(self.late or self._encoding)
+        return bool(self.late or self._encoding or self._parted.undecided)
+
+    def begin_parts(self, netproc: int, token: int, what: InParts) -> None:
+        """Decide on this request in parts; whatever comes behind it waits."""
+        self._parted.begin_parts(netproc, token, what)
 
     def decide_all(self, netproc: int, messages: list[Message]) -> None:
         """Decide on what one netproc asks, or keep it for the next turns."""
@@ -74,7 +81,7 @@ class PacedRequests:
                 self._drop_request(netproc, message.token)
             elif message.op not in (FORWARD, ENSURE_TOPIC):
                 continue
-            elif self.late or self._left < 0 or _is_long(message):
+            elif self.late or self._left < 0 or _is_long(message) or self._parted.undecided:
                 self.late.append((netproc, message))
             else:
                 self._left -= message.e
@@ -84,8 +91,9 @@ class PacedRequests:
         """Decide on what waits, as far as this turn has room."""
         self._left = BYTES
         self._encode()
+        self._parted.decide_next()
         context = None
-        while self.late and self._left >= 0:
+        while self.late and self._left >= 0 and not self._parted.undecided:
             netproc, message = self.late[0]
             if _is_long(message) and not self._is_decoded(netproc, message):
                 return
@@ -112,7 +120,9 @@ class PacedRequests:
 
     def reply(self, netproc: int, token: int, code: int, body: Body) -> None:
         """Answer a request, now or when that is encoded."""
-        if isinstance(body, Unencoded):
+        if netproc == PARTS:
+            self._parted.put_answer(token, code, body)
+        elif isinstance(body, Unencoded):
             self._encoding.append((netproc, token, code, self._steps.encode(body)))
         else:
             self._answer(netproc, token, code, body)
@@ -166,6 +176,7 @@ class PacedRequests:
         if self.late and self.late[0][0] == netproc:
             self._decoding = None
         self.late = deque(row for row in self.late if row[0] != netproc)
+        self._parted.forget_netproc(netproc)
         self._encoding = deque(row for row in self._encoding if row[0] != netproc)
 
 

@@ -35,8 +35,10 @@ from appliance.control.broker.forwarding import (
 )
 from appliance.control.broker.forwarding import enveloped as in_envelope
 from appliance.control.changed_things import audited, named
+from appliance.control.parts import InParts
 from appliance.control.probing import Probing
-from appliance.control.waiting import FULL, LOST, UNDONE, Decision
+from appliance.control.refusals import refused
+from appliance.control.waiting import FULL, LOST, UNDONE, Body, Decision, Unencoded
 from appliance.controller.decision import NO_LIMIT, MutationPermit, Record
 from appliance.controller.registration import Incarnation, registration_records
 from appliance.controller.topics import NewTopic, create_topics, internal_topic
@@ -62,9 +64,6 @@ USUAL: Final = (CHANGED, AUTO_CREATED)
 _NO_LEADER: Final = "This is not the controller: nobody is known to be just now. Try again."
 _TOPIC_MS: Final = 1_000
 """Who names a missing topic in a Metadata request waits so long for it, then asks again."""
-_OF_A_TOKEN: Final = {
-    "issue_timestamp": -1, "expiry_timestamp": -1, "max_timestamp": -1, "token_id": "", "hmac": b"",
-}  # fmt: skip
 _NO_ANSWER: Final = "The controller of the cluster did not do this: it is not known, or late."
 
 
@@ -109,7 +108,7 @@ class AdminRequests:
 
     def decided(
         self, key: int, version: int, body: bytes, context: AdminContext, *, leads: bool
-    ) -> Decision | Probing | Asking:
+    ) -> Decision | Probing | Asking | InParts:
         """Answer a request. A code other than NONE has no body: the netproc closes the connection.
         leads: whether this node is the controller; if not, nothing is appended."""
         if (key, version) == (ENVELOPE, 0):
@@ -124,6 +123,24 @@ class AdminRequests:
             return self._malformed(api.name, context, cause)
         if leads and (first := self._first(api, version, body, request, context)) is not None:
             return first
+        if parts := self.ahead.parts(api, version, body, request):
+            who = context.rights, context.situation.permit
+            return InParts.of(key, version, parts, partial(self._part, api, version, *who))
+        return self._decided(api, version, body, request, context, leads=leads)
+
+    def _part(
+        self, api: Api, version: int, rights: Rights, permit: MutationPermit, part: Any,
+        context: AdminContext, leads: bool,
+    ) -> Decision:  # fmt: skip
+        """Decide on one part of a request, for who has asked."""
+        context.rights, context.situation.permit = rights, permit
+        return self._decided(api, version, None, part, context, leads=leads)
+
+    def _decided(
+        self, api: Api, version: int, body: bytes | None, request: Any, context: AdminContext, *,
+        leads: bool,
+    ) -> Decision:  # fmt: skip
+        """Decide on a request, or on a part of one: then `body` is None."""
         denied = _refusal(api, context) if api.controllers and not leads else errors.NONE
         try:
             if api.controllers and not leads:
@@ -134,11 +151,11 @@ class AdminRequests:
             if context.situation.permit.pause_ms:
                 answer.values["throttle_time"] = context.situation.permit.pause_ms
                 answer = answer._replace(encoded=b"")
-            encoded = answer.encoded or self.ahead.answer(key, version, body, answer.values)
+            encoded = answer.encoded or self.ahead.answer(api.key, version, body, answer.values)
         except Exception as why:  # nothing was changed yet: one request must not end the process
             return self._failed(api, version, context, why)
         self._tell_full(context)
-        refuse = partial(self._refuse, api, version, answer.values)
+        refuse = partial(self._refuse, api, version, answer.values, body is None)
         here = api.any_node or api.own(request) or api.here(context)
         here = here or _of_own_files(api, request, context, answer)
         if not (leads or denied) and (answer.records or not here):
@@ -150,7 +167,7 @@ class AdminRequests:
                 return Decision(*refuse(FULL), refuse)
         if answer.things and self._trail is not None:
             self._trail.note_change(api.name, answer.things, 0, context.rights.caller)
-        self.ahead.count(encoded, key, version, answer.values)
+        self.ahead.count(encoded, api.key, version, answer.values)
         return Decision(errors.NONE, encoded, refuse, answer.at_once)
 
     def _change(self, api: Api, records: list[Record], context: AdminContext) -> None:
@@ -229,7 +246,7 @@ class AdminRequests:
 
     def _enveloped(
         self, body: bytes, context: AdminContext, *, leads: bool
-    ) -> Decision | Probing | Asking:
+    ) -> Decision | Probing | Asking | InParts:
         """Answer what a broker passes on from a client of its own: decided for that client."""
         try:
             request = decode_request(ENVELOPE, 0, body)
@@ -253,6 +270,8 @@ class AdminRequests:
         decision = self.decided(key, version, enclosed.body, context, leads=True)
         if isinstance(decision, Decision):
             return enveloped.answer(enclosed, decision)
+        if isinstance(decision, InParts):
+            return decision.enclosed_in(partial(enveloped.whole_answer, enclosed))
         inner = decision.go_on
         return decision._replace(go_on=lambda *said: enveloped.answer(enclosed, inner(*said)))
 
@@ -307,14 +326,16 @@ class AdminRequests:
         return errors.NONE, encode_response(response(api.key, version, told))
 
     def _refuse(
-        self, api: Api, version: int, values: Mapping[str, Any], why: int
-    ) -> tuple[int, bytes]:
-        """The answer to a request of which nothing comes true."""
+        self, api: Api, version: int, values: Mapping[str, Any], in_parts: bool, why: int
+    ) -> tuple[int, Body]:
+        """The answer to a request, or a part of one, of which nothing comes true."""
         if why == LOST:
             told = refused(values, _NO_LEADER, api.not_controller, whole=True)
         else:
             self._report("disk-full", {"cause": f"{api.name} refused: {self._full()}"})
             told = refused(values, self._full(), whole=why == UNDONE)
+        if in_parts:
+            return errors.NONE, Unencoded(api.key, version, told)
         self.ahead.count(b"", api.key, version, told)
         return errors.NONE, encode_response(response(api.key, version, told))
 
@@ -455,38 +476,6 @@ def _final(code: int) -> Decision:
 
 def _refuse_topic(name: bytes, why: int) -> tuple[int, bytes]:
     return errors.LEADER_NOT_AVAILABLE, name  # which every client asks again after
-
-
-def refused(
-    values: Mapping[str, Any],
-    text: str,
-    code: int = errors.KAFKA_STORAGE_ERROR,
-    *,
-    whole: bool = False,
-) -> dict[str, Any]:
-    """An answer of which nothing came true: whatever had no error has one that can be retried.
-    whole: what had an error has that one, too: it was judged by who may not judge, or over what
-    never was."""
-
-    def show_value(key: str, value: Any, row: Mapping[str, Any]) -> Any:
-        if key == "error_code" and (whole or value == errors.NONE):
-            return code
-        if key == "error_message" and (whole or row.get("error_code") == errors.NONE):
-            return text
-        if key in ("producer_id", "producer_epoch"):
-            return -1  # nobody was given one
-        if key in _OF_A_TOKEN:
-            return _OF_A_TOKEN[key]  # nor such a token
-        if isinstance(value, Mapping):
-            return refused(value, text, code, whole=whole)
-        if isinstance(value, list | tuple):
-            return [
-                refused(one, text, code, whole=whole) if isinstance(one, Mapping) else one
-                for one in value
-            ]
-        return value
-
-    return {key: show_value(key, value, values) for key, value in values.items()}
 
 
 def _why_not(name: str, caller: Caller, blocked_ms: int) -> str:

@@ -36,6 +36,7 @@ from appliance.control.keeping import Keeper
 from appliance.control.leading import Leading
 from appliance.control.mutations import Mutations
 from appliance.control.pacing import PacedRequests
+from appliance.control.parts import InParts
 from appliance.control.probing import Prober, Probing
 from appliance.control.quorum_driver import QuorumDriver
 from appliance.control.requests import AdminRequests, Elsewhere
@@ -172,7 +173,7 @@ class Control:
         )
         self._own_answers = OwnAnswers()
         self._paced = PacedRequests(
-            self._decide, self.barrier.caught, self.reply, self._deciding, self._links
+            self._decide, self.barrier.caught, self.reply, self._deciding, self._links, self._answer
         )
         incarnation, image = self._leading.incarnation, self._quorum.images.committed
         birth = Birth.of(seat, self._identity, self._dirs, incarnation, image)
@@ -236,8 +237,8 @@ class Control:
 
     def _refuse(self, why: int) -> None:
         """Refuses decisions behind the end of the image, which are lost."""
-        for netproc, token, code, body in self._waiting.refuse(self._quorum.replayed_end, why):
-            self.reply(netproc, token, code, body)
+        for answer in self._waiting.refuse(self._quorum.replayed_end, why):
+            self._paced.reply(*answer)
         self._homes.undo(self._quorum.replayed_end)
 
     def _register(self, incarnation: Incarnation) -> None:
@@ -290,6 +291,8 @@ class Control:
             self._asker.ask_brokers(netproc, message.token, decision, living, self._now_ms())
         elif isinstance(decision, Probing):
             self._prober.probe_node(netproc, message.token, decision)
+        elif isinstance(decision, InParts):
+            self._paced.begin_parts(netproc, message.token, decision)
         else:
             self._contexts.refresh(context)
             self._answer(netproc, message.token, decision)

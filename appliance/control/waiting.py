@@ -12,10 +12,6 @@ from typing import Any, Final, NamedTuple
 from appliance.base.errors import UNKNOWN_SERVER_ERROR
 from appliance.shell.bugs import Bugs
 
-Answer = tuple[int, bytes]
-"""(error code, body)."""
-
-
 LOST: Final = 0
 """This node is no leader any more."""
 FULL: Final = 1
@@ -33,6 +29,8 @@ class Unencoded(NamedTuple):
 
 
 Body = bytes | Unencoded
+Answer = tuple[int, bytes]
+"""(error code, body)."""
 
 
 class Decision(NamedTuple):
@@ -42,7 +40,7 @@ class Decision(NamedTuple):
 
     code: int
     body: Body
-    refuse: Callable[[int], Answer]
+    refuse: Callable[[int], tuple[int, Body]]
     at_once: bool = False
 
 
@@ -76,7 +74,7 @@ class WaitingAnswers:
             one = waiting.popleft()
             yield one.netproc, one.token, one.decision.code, one.decision.body
 
-    def refuse(self, since: int, why: int) -> Iterator[tuple[int, int, int, bytes]]:
+    def refuse(self, since: int, why: int) -> Iterator[tuple[int, int, int, Body]]:
         """Refuses the decisions from `since` on, which are lost, and the answers that were based on
         them.
         """
@@ -87,7 +85,7 @@ class WaitingAnswers:
         for one in gone:
             yield one.netproc, one.token, *self._refusal(one.decision, why)
 
-    def _refusal(self, decision: Decision, why: int) -> Answer:
+    def _refusal(self, decision: Decision, why: int) -> tuple[int, Body]:
         try:
             return decision.refuse(why)
         except Exception as bug:

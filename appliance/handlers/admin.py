@@ -4,7 +4,7 @@
 the answer depends on and the answer itself. Control replays and syncs the records, then sends.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, NamedTuple
 
@@ -130,6 +130,8 @@ class Api:
     probe: who is to be asked before it is decided: node id, host and port, or None.
     here: whether the node that a client asks decides what this caller asks, whoever leads.
     seeks: names of deleted topics of which the other brokers are asked before it is decided.
+    split: steps that give the parts in which a long request is decided, one in a turn, where each
+    row of its answer has a result of its own; none for one that is decided as a whole.
     """
 
     key: int
@@ -145,6 +147,7 @@ class Api:
     own: Callable[[Message], bool] = _never
     files: Callable[[Message, int], bool] = lambda request, node_id: False
     seeks: Callable[[Message, AdminContext], tuple[str, ...]] | None = None
+    split: Callable[[Message], Generator[None, None, Sequence[Message]]] | None = None
 
     @property
     def controllers(self) -> bool:

@@ -33,6 +33,8 @@ def message(token, key=CREATE_TOPICS, size=100, op=FORWARD):
 class ThreeSteps:
     """In place of what decodes and encodes."""
 
+    decide_part = None
+
     def decode(self, netproc, asked):
         yield from range(3)
 
@@ -53,7 +55,7 @@ def paced():
 
     answer = lambda *what: decided.append(what)  # noqa: E731
     return PacedRequests(
-        decide, lambda *what: failed.append(what), answer, ThreeSteps(), None
+        decide, lambda *what: failed.append(what), answer, ThreeSteps(), None, answer
     ), decided
 
 
