@@ -14,7 +14,8 @@ from penstock.login import LoginFailed, offered
 from penstock.tokens import NoToken
 
 DEFAULT_PORT: Final = 9092
-_LIMIT_S: Final = 3.0
+LIMIT_S: Final = 3.0
+"""Seconds that one connection may take, unless told."""
 _METADATA: Final = struct.pack(">hhihi", 3, 1, 1, -1, 0)
 """Metadata (API key 3) version 1, no client id, of no topic: the brokers alone."""
 _MOST: Final = 1 << 20
@@ -41,13 +42,13 @@ class Trouble(NamedTuple):
     login: bool = False
 
 
-def unreachable(bootstrap: str) -> str:
-    """Why none of the servers (HOST:PORT, with commas between) accepts a connection; "" when one
-    does. Raises ValueError for what is not HOST:PORT."""
+def unreachable(bootstrap: str, limit_s: float = LIMIT_S) -> str:
+    """Why none of the servers (HOST:PORT, with commas between) accepts a connection within so many
+    seconds; "" when one does. Raises ValueError for what is not HOST:PORT."""
     problem = "no server is named"
     for server in bootstrap.split(","):
         try:
-            socket.create_connection(address_of(server), _LIMIT_S).close()
+            socket.create_connection(address_of(server), limit_s).close()
         except OSError as refused:
             problem = f"{server.strip()} cannot be reached: {refused.strerror or refused}"
         else:
@@ -55,7 +56,7 @@ def unreachable(bootstrap: str) -> str:
     return problem
 
 
-def barred(bootstrap: str, door: Door = PLAIN) -> Trouble | None:
+def barred(bootstrap: str, door: Door = PLAIN, limit_s: float = LIMIT_S) -> Trouble | None:
     """Why clients that speak as the door does will not be served: it is another protocol, one does
     not trust the other, or brokers are not where they say. None when they will be, or when it
     cannot be known. Raises door.NotUsable. Only for a door that can ask."""
@@ -64,13 +65,13 @@ def barred(bootstrap: str, door: Door = PLAIN) -> Trouble | None:
     problem = None
     for server in bootstrap.split(","):
         try:
-            told = _brokers(address_of(server), door)
+            told = _brokers(address_of(server), door, limit_s)
         except (OSError, ValueError, struct.error) as silence:
-            problem = unspoken(server, door, silence) or problem
+            problem = unspoken(server, door, silence, limit_s) or problem
             continue
         why = ""
         for host, port in told:
-            why = _trouble(host, port, door)
+            why = _trouble((host, port), door, limit_s)
             if not why:
                 return None
         if why:
@@ -80,9 +81,11 @@ def barred(bootstrap: str, door: Door = PLAIN) -> Trouble | None:
     return problem
 
 
-def unspoken(server: str, door: Door, problem: Exception) -> Trouble | None:
+def unspoken(
+    server: str, door: Door, problem: Exception, limit_s: float = LIMIT_S
+) -> Trouble | None:
     """Explains a failed connection to HOST:PORT by a mismatch of TLS or by a login; None when it is
-    something else."""
+    something else. limit_s: seconds for each connection that looks."""
     where = server.strip()
     if isinstance(problem, NoToken):
         return Trouble(str(problem))
@@ -91,11 +94,15 @@ def unspoken(server: str, door: Door, problem: Exception) -> Trouble | None:
     if not door.uses_tls:
         if not _broke_off(problem):
             return None
-        if _is_tls(address_of(server)):
+        if _is_tls(address_of(server), limit_s):
             return Trouble(f"{where} is a listener with TLS", (SPEAKS_TLS, _CA))
-    elif (why := _no_tls(address_of(server), door, problem)) is not None:
+    elif (why := _no_tls(address_of(server), door, problem, limit_s)) is not None:
         return Trouble(f"{where} {why.what}", why.options)
-    if door.uses_sasl or not _broke_off(problem) or not (known := _mechanisms(server, door)):
+    if (
+        door.uses_sasl
+        or not _broke_off(problem)
+        or not (known := _mechanisms(server, door, limit_s))
+    ):
         return None
     protocol = "SASL_SSL" if door.uses_tls else "SASL_PLAINTEXT"
     best = max(known)  # SCRAM-SHA-512 before SCRAM-SHA-256 before PLAIN
@@ -103,19 +110,19 @@ def unspoken(server: str, door: Door, problem: Exception) -> Trouble | None:
     return Trouble(f"{where} asks clients to log in ({', '.join(known)})", options, login=True)
 
 
-def _mechanisms(server: str, door: Door) -> list[str]:
+def _mechanisms(server: str, door: Door, limit_s: float) -> list[str]:
     """The SASL mechanisms of a listener that asks for a login; none where it does not."""
     try:
-        with door.open_connection(address_of(server), _LIMIT_S) as peer:
+        with door.open_connection(address_of(server), limit_s) as peer:
             return offered(peer)
     except (OSError, ValueError):
         return []
 
 
-def _no_tls(server: Address, door: Door, problem: Exception) -> Trouble | None:
+def _no_tls(server: Address, door: Door, problem: Exception, limit_s: float) -> Trouble | None:
     """Why TLS did not come about."""
     why = _mistrust(problem, door)
-    if why is not None or not _broke_off(problem) or not _is_plain(server):
+    if why is not None or not _broke_off(problem) or not _is_plain(server, limit_s):
         return why
     return Trouble("is a listener without TLS", ("security.protocol=PLAINTEXT",))
 
@@ -160,22 +167,22 @@ def address_of(server: str) -> Address:
     return host.strip("[]"), int(port)
 
 
-def _trouble(host: str, port: int, door: Door) -> str:
-    it_is_at = f"it is at {host}:{port}"
+def _trouble(server: Address, door: Door, limit_s: float) -> str:
+    it_is_at = "it is at {}:{}".format(*server)
     try:
-        door.open_connection((host, port), _LIMIT_S).close()
+        door.open_connection(server, limit_s).close()
     except socket.gaierror:
         return f"{it_is_at}, which this host cannot resolve"
     except OSError as refused:
-        why = _no_tls((host, port), door, refused) if door.uses_tls else None
+        why = _no_tls(server, door, refused, limit_s) if door.uses_tls else None
         if why is not None:
             return f"{it_is_at}, which {why.what}"
         return f"{it_is_at}, which cannot be reached from here: {refused.strerror or refused}"
     return ""
 
 
-def _brokers(server: Address, door: Door) -> list[Address]:
-    with door.open_connection(server, _LIMIT_S) as peer:
+def _brokers(server: Address, door: Door, limit_s: float) -> list[Address]:
+    with door.open_connection(server, limit_s) as peer:
         data = exchange(peer, _METADATA, least=8, most=_MOST)
     (count,) = struct.unpack_from(">i", data, 4)
     found, at = [], 8
@@ -194,21 +201,21 @@ def _text(data: bytes, at: int) -> tuple[str, int]:
     return data[at + 2 : end].decode(), end
 
 
-def _is_plain(server: Address) -> bool:
+def _is_plain(server: Address, limit_s: float) -> bool:
     try:
-        _brokers(server, PLAIN)
+        _brokers(server, PLAIN, limit_s)
     except (OSError, ValueError, struct.error):
         return False
     return True
 
 
-def _is_tls(server: Address) -> bool:
+def _is_tls(server: Address, limit_s: float) -> bool:
     """True if a TLS handshake begins there, however it ends: an alert is TLS too."""
     import ssl
 
     anyone = Door({"security.protocol": "ssl", "enable.ssl.certificate.verification": "false"})
     try:
-        anyone.open_connection(server, _LIMIT_S).close()
+        anyone.open_connection(server, limit_s).close()
     except ssl.SSLError as told:
         return "_ALERT_" in str(told.reason or "")
     except (OSError, ValueError):

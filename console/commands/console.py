@@ -105,14 +105,13 @@ def _offer(stack: ExitStack, link: Link) -> None:
     from console.flags.confirm import asked
     from console.model.data_folder import DEFAULT_DATA
     from console.model.failure import Failure
-    from console.model.link import reach
     from penstock.local import Appliance, ApplianceError
 
     host, _, port = link.bootstrap.rpartition(":")
     if host not in _LOOPBACK or not port.isdecimal() or not link.is_asked:
         return
     try:
-        reach(link.bootstrap)
+        link.reach()
     except Failure as nobody:
         print_note(f"{nobody.message}.")
     else:

@@ -105,7 +105,7 @@ def _of_address(said: "Profile") -> Folder:
     from console.model.profiles import looking
 
     try:
-        reach(said.bootstrap)
+        reach(said.bootstrap, _LIMIT_S)
         link = looking(said, _LIMIT_S)
         with asking(link):
             return Folder(data_folder(link), f"of the appliance at {said.bootstrap}")

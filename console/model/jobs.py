@@ -214,7 +214,9 @@ def settings_in_runner(link: Link, job: Job) -> ClientSettings:
 def reached(kafka: ClientSettings) -> ClientSettings:
     """These settings, when a job's clients can use them. Raises Failure: none of the servers is
     there, they speak another protocol, or they refuse the login."""
-    reach(kafka.bootstrap)
+    from penstock.reach import LIMIT_S
+
+    reach(kafka.bootstrap, LIMIT_S)
     check_usable(kafka)
     return kafka
 

@@ -64,6 +64,13 @@ class Link:
         self._making = threading.Lock()
 
     @property
+    def _limit_s(self) -> float:
+        """Seconds for one connection that only looks."""
+        from penstock.reach import LIMIT_S
+
+        return min(LIMIT_S, self.timeout_s)
+
+    @property
     def is_asked(self) -> bool:
         """True if the console can send its own requests: over TLS and SASL too, but not by
         mechanisms like OAUTHBEARER."""
@@ -76,7 +83,7 @@ class Link:
         """
         from penstock.reach import unreachable
 
-        lost = bool(self._told) and bool(unreachable(self.bootstrap))
+        lost = bool(self._told) and bool(unreachable(self.bootstrap, self._limit_s))
         return ",".join((self.bootstrap, *self._told)) if lost else self.bootstrap
 
     def knows(self, addresses: Iterable[str]) -> None:
@@ -90,9 +97,9 @@ class Link:
         from penstock.reach import unreachable
 
         try:
-            reach(self.bootstrap)
+            reach(self.bootstrap, self._limit_s)
         except Failure:
-            if not self._told or unreachable(",".join(self._told)):
+            if not self._told or unreachable(",".join(self._told), self._limit_s):
                 raise
 
     def admin(self) -> "AdminClient":
@@ -167,7 +174,7 @@ class Link:
         self.reach()
         if self.is_asked:
             try:
-                trouble = barred(self.bootstrap, self.door)
+                trouble = barred(self.bootstrap, self.door, self._limit_s)
             except NotUsable as wrong:
                 raise usage(str(wrong), "see the flags -X and --command-config") from None
             if trouble is not None:
@@ -181,7 +188,7 @@ class Link:
 
         if self._found and not self.door.uses_tls and not self.door.uses_sasl:
             return None
-        trouble = unspoken(server, self.door, problem)
+        trouble = unspoken(server, self.door, problem, self._limit_s)
         return None if trouble is None else _barred(trouble, server)
 
     def explained(self, failure: Failure) -> Failure:
@@ -270,15 +277,15 @@ class _Reading:
         return checked
 
 
-def reach(bootstrap: str) -> None:
-    """One of the servers accepts a connection, or Failure (UNREACHABLE)."""
+def reach(bootstrap: str, limit_s: float) -> None:
+    """One of the servers accepts a connection within so many seconds, or Failure (UNREACHABLE)."""
     from penstock.reach import unreachable
 
     for server in bootstrap.split(","):
         if not server.rpartition(":")[2].isdecimal():
             raise usage(f"{server!r} is not HOST:PORT", f"for example -b {DEFAULT_BOOTSTRAP}")
     try:
-        problem = unreachable(bootstrap)
+        problem = unreachable(bootstrap, limit_s)
     except ValueError as wrong:
         raise usage(str(wrong), f"for example -b {DEFAULT_BOOTSTRAP}") from None
     if problem:

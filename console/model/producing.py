@@ -9,7 +9,7 @@ from console.model import configs
 from console.model.change import Change, Fact
 from console.model.configs import Target
 from console.model.failure import FAILED, UNREACHABLE, Failure, usage
-from console.model.link import Link, reach
+from console.model.link import Link
 from console.model.offsets import partitions_of
 from console.model.outgoing import MOST_TYPED, VALUE_FILE, Outgoing, tombstone, words
 from console.model.records.one import one as read_one
@@ -91,7 +91,7 @@ def _hours(ms: str) -> str:
 def written(link: Link, one: Outgoing) -> str:
     """Write it: where it is. Raises Failure: of a lost answer as what may have been written."""
     try:
-        reach(link.bootstrap)
+        link.reach()
     except Failure as failure:
         failure.code = FAILED
         failure.message = f"nothing was sent: {failure.message}"

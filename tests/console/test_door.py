@@ -7,6 +7,8 @@ import threading
 
 import pytest
 
+from console.model.failure import Failure
+from console.model.link import Link
 from penstock.door import Door, NotUsable
 from penstock.reach import Trouble, barred
 from tests.tls_front import DAY, HOUR, Authority, fronted, server_context, veiled
@@ -180,3 +182,21 @@ def test_brokers_that_send_their_clients_to_a_listener_without_tls(appliance, au
         told = barred(f"127.0.0.1:{front.port}", Door(trusting(authority)))
     assert told.elsewhere
     assert f"it says it is at {appliance.bootstrap}, which is a listener without TLS" in told.what
+
+
+def test_who_looks_waits_no_longer_than_the_command_may(monkeypatch):
+    """A server accepts connections and answers nothing."""
+    waits = []
+
+    def connect(address, timeout):
+        waits.append(timeout)
+        return opened(address, timeout)
+
+    opened = socket.create_connection
+    monkeypatch.setattr(socket, "create_connection", connect)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        link = Link(f"127.0.0.1:{silent.getsockname()[1]}", {}, 0.3)
+        link.producer()
+        with pytest.raises(Failure, match="cannot be reached"):
+            Link("127.0.0.1:9", {}, 0.2).reach()
+    assert set(waits) == {0.3, 0.2}, "and not the three seconds of who names no limit"
