@@ -17,7 +17,7 @@ PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
 OAUTH_MODULE: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 _USER: Final = "user_"
-_FLAGS: Final = ("required", "requisite", "sufficient", "optional")
+FLAGS: Final = ("required", "requisite", "sufficient", "optional")
 _TOKEN = re.compile(
     r"""(?P<space>\s+|//[^\n]*|/\*.*?\*/)
     |(?P<word>[A-Za-z_$\-\xa0-\U0010ffff][A-Za-z0-9_$.\-\xa0-\U0010ffff]*)
@@ -32,10 +32,12 @@ _ESCAPES: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "
 
 @dataclass(slots=True, frozen=True)
 class JaasEntry:
-    """One entry. options: user names and passwords among them."""
+    """One entry. options: user names and passwords among them. line: of the file that it is from,
+    0 when it is from none."""
 
     module: str
     options: Mapping[str, str] = field(repr=False)
+    line: int = 0
 
     def users(self) -> dict[str, str]:
         """The passwords of a server's static users (`user_NAME="PASSWORD"`) by their names."""
@@ -68,7 +70,7 @@ def _entry(tokens: Iterator[tuple[str, str]]) -> dict[str, str]:
     _, flag = next(tokens, ("", ""))
     if not flag:
         raise ConfigError("Login module control flag not specified in JAAS config")
-    if flag.lower() not in _FLAGS:
+    if flag.lower() not in FLAGS:
         raise ConfigError(f"Invalid login module control flag {flag[:20]!r} in JAAS config")
     options: dict[str, str] = {}
     for kind, key in tokens:
@@ -86,11 +88,16 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
     for match in _TOKEN.finditer(text):
         kind = match.lastgroup or ""
         if kind in ("double", "single"):
-            yield "text", _ESCAPE.sub(_unescaped, match[kind])
+            yield "text", unescaped(match[kind])
         elif kind != "space":
             yield kind, match[kind]
 
 
-def _unescaped(match: re.Match[str]) -> str:
+def unescaped(text: str) -> str:
+    """What stands between quotes, as Java's StreamTokenizer understands it."""
+    return _ESCAPE.sub(_one_escape, text)
+
+
+def _one_escape(match: re.Match[str]) -> str:
     said = match[1]
     return chr(int(said, 8)) if said[0] in "01234567" else _ESCAPES.get(said, said)

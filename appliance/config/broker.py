@@ -15,6 +15,7 @@ from appliance.config.setting import INT_MAX, Setting, Value
 DEFAULT: Final = "default"
 FILE: Final = "file"
 COMMAND_LINE: Final = "command line"
+ENVIRONMENT: Final = "environment"
 DYNAMIC: Final = "dynamic"
 _KEPT_BY: Final = {
     "offsets.topic.replication.factor": 3,
@@ -28,8 +29,8 @@ _HERE: Final = ("localhost", "127.0.0.1", "::1")
 
 @dataclass(slots=True, frozen=True)
 class Entry:
-    """A value set by somebody. `text` as it was written, `source`: FILE, COMMAND_LINE or
-    DYNAMIC."""
+    """A value set by somebody. `text` as it was written, `source`: ENVIRONMENT, FILE,
+    COMMAND_LINE or DYNAMIC."""
 
     value: Value
     text: str

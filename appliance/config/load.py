@@ -1,6 +1,7 @@
 """From files and the command line to a BrokerConfig, with everything worth a warning said once."""
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Final
 
 from appliance.base.dataclass import dataclass
@@ -9,6 +10,7 @@ from appliance.config import (
     acl_checks,
     cluster_checks,
     delegation,
+    jaas_file,
     logins,
     metrics_door,
     node_logins,
@@ -18,7 +20,14 @@ from appliance.config import (
     several_listeners,
     tls_checks,
 )
-from appliance.config.broker import COMMAND_LINE, DEFAULT, FILE, BrokerConfig, Entry
+from appliance.config.broker import (
+    COMMAND_LINE,
+    DEFAULT,
+    ENVIRONMENT,
+    FILE,
+    BrokerConfig,
+    Entry,
+)
 from appliance.config.broker_settings import BROKER, REMOVED
 from appliance.config.cluster_checks import Said
 from appliance.config.listener_settings import PREFIX, setting_of
@@ -26,6 +35,7 @@ from appliance.config.properties import parse_properties
 from appliance.config.units import in_unit, unit_of
 
 _MOST_FOLDERS: Final = 254
+_SOURCES: Final = {COMMAND_LINE: "the command line: ", ENVIRONMENT: "KAFKA_OPTS: "}
 
 
 @dataclass(slots=True, frozen=True)
@@ -40,14 +50,19 @@ class Remark:
 
 
 def load(
-    text: str | None, overrides: Mapping[str, str], *, file_name: str = "the file"
+    text: str | None,
+    overrides: Mapping[str, str],
+    *,
+    file_name: str = "the file",
+    environment: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[BrokerConfig, list[str]]:
-    """(config, warnings) of a properties text and of `key=value` overrides, which win.
+    """(config, warnings) of a properties text and of `key=value` overrides, which win; of settings
+    from the environment (KAFKA_OPTS) either wins.
 
     Raises ConfigError for the first value that its setting does not take; an unknown key is only
     warned about.
     """
-    config, remarks = examine(text, overrides)
+    config, remarks = examine(text, overrides, environment)
     told = [f"{_place(one, file_name)}{one.text}" for one in remarks]
     for one, words in zip(remarks, told, strict=True):
         if one.wrong:
@@ -55,10 +70,16 @@ def load(
     return config, told
 
 
-def examine(text: str | None, overrides: Mapping[str, str]) -> tuple[BrokerConfig, list[Remark]]:
+def examine(
+    text: str | None,
+    overrides: Mapping[str, str],
+    environment: Mapping[str, str] = MappingProxyType({}),
+) -> tuple[BrokerConfig, list[Remark]]:
     """As `load`, with everything that is to be said, in the order of the lines. A setting with a
     wrong value is left out of the configuration."""
     reading = _Reading()
+    for key, value in environment.items():
+        reading.take_setting(key, value, ENVIRONMENT, None)
     for key, value, line in parse_properties(text or ""):
         reading.take_setting(key, value, FILE, line)
     for key, value in overrides.items():
@@ -85,7 +106,7 @@ def examine(text: str | None, overrides: Mapping[str, str]) -> tuple[BrokerConfi
 def _place(remark: Remark, file_name: str) -> str:
     if remark.line is not None:
         return f"{file_name}, line {remark.line}: "
-    return "the command line: " if remark.source == COMMAND_LINE else ""
+    return _SOURCES.get(remark.source, "")
 
 
 class _Reading:
@@ -158,6 +179,7 @@ def _listeners(config: BrokerConfig) -> Said:
 
 
 _CHECKS: Final[dict[str, Callable[[BrokerConfig], Said]]] = {
+    jaas_file.FILE: jaas_file.check,
     "process.roles": roles.check,
     "inter.broker.listener.name": roles.check_inter_broker,
     "security.inter.broker.protocol": tls_checks.check_protocol_between,

@@ -1,8 +1,8 @@
 """Logins that a listener asks for: its mechanisms, its static users, how long a login holds.
 
 The settings are `sasl.enabled.mechanisms` and `connections.max.reauth.ms`, each also of one
-listener, and `listener.name.NAME.MECHANISM.sasl.jaas.config`. Called by the checks of settings and
-by network processes.
+listener, and `listener.name.NAME.MECHANISM.sasl.jaas.config`, or a JAAS file in its place. Called
+by the checks of settings and by network processes.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,6 +15,7 @@ from appliance.authentication.mechanisms import ABSENT, OAUTHBEARER, PLAIN, SERV
 from appliance.authentication.tokens import KeyPlace, TokenRules
 from appliance.base.dataclass import dataclass
 from appliance.base.errors import ConfigError
+from appliance.config import jaas_file
 from appliance.config.broker import BrokerConfig
 from appliance.config.broker_settings import BROKER
 from appliance.config.listener_settings import key_of, mechanism_of, split
@@ -87,6 +88,8 @@ def check(config: BrokerConfig) -> Iterator[str]:
         by_token = by_token or (found is not None and found.tokens is not None)
         if found is not None and found.users is None and PLAIN in found.mechanisms:
             key = key_of(one.name, f"{PLAIN.lower()}.{JAAS}")
+            if jaas_file.is_given(config) and config.entry(key) is None:
+                key = f"{jaas_file.place(config)}: {jaas.PLAIN_MODULE}"
             yield (
                 f'{key} names no users (user_NAME="PASSWORD"): {one.name} checks passwords of PLAIN'
                 " against the SCRAM credentials of users"
@@ -97,11 +100,17 @@ def check(config: BrokerConfig) -> Iterator[str]:
                 yield f"{key} has no effect: no listener offers {OAUTHBEARER}"
 
 
+def has_own(config: BrokerConfig, listener: str, mechanism: str) -> bool:
+    """True if a setting says what the login of a listener and mechanism is: no file is asked."""
+    return config.entry(key_of(listener, f"{mechanism.lower()}.{JAAS}")) is not None
+
+
 def concerns_logins(key: str) -> bool:
     """True if the key is a setting of logins, of all listeners or of one."""
     parts = split(key)
     base = key if parts is None else mechanism_of(parts[1])[1]
-    return base in (MECHANISMS, JAAS, REAUTH, DELAY, LONGEST_MESSAGE) or base.startswith(_OAUTH)
+    own = (MECHANISMS, JAAS, REAUTH, DELAY, LONGEST_MESSAGE, jaas_file.FILE, jaas_file.TEXT)
+    return base in own or base.startswith(_OAUTH)
 
 
 def remark(listener: str, base: str, protocol: str | None, config: BrokerConfig) -> str:
@@ -123,14 +132,16 @@ def options(config: BrokerConfig, listener: str, mechanism: str) -> Mapping[str,
 
 def _login(config: BrokerConfig, listener: str, mechanism: str) -> jaas.JaasEntry | None:
     key = key_of(listener, f"{mechanism.lower()}.{JAAS}")
-    text = config.get_value(key) if config.entry(key) is not None else None
+    module = _MODULES.get(mechanism, jaas.SCRAM_MODULE)
+    if config.entry(key) is None:
+        return jaas_file.find_login(config, listener, module)
+    text = config.get_value(key)
     if not text:
         return None
     try:
         login = jaas.parse(str(text))
     except ConfigError as problem:
         raise ConfigError(f"{key}: {problem}") from None
-    module = _MODULES.get(mechanism, jaas.SCRAM_MODULE)
     if login.module != module:
         raise ConfigError(f"{key}: the login module of {mechanism} is {module}")
     return login

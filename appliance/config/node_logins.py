@@ -2,8 +2,8 @@
 a login.
 
 The settings are `sasl.mechanism.inter.broker.protocol`, `sasl.mechanism.controller.protocol`, and
-username and password in `listener.name.NAME.MECHANISM.sasl.jaas.config`, as in Apache Kafka. Called
-by the checks of settings, and by who connects to other nodes.
+username and password in `listener.name.NAME.MECHANISM.sasl.jaas.config` or in a JAAS file, as in
+Apache Kafka. Called by the checks of settings, and by who connects to other nodes.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from typing import Final
 from appliance.authentication.mechanisms import ABSENT, BY_NAME, PLAIN
 from appliance.authentication.outgoing import NodeCredentials
 from appliance.base.errors import ConfigError
-from appliance.config import logins
+from appliance.config import jaas_file, logins
 from appliance.config.between_nodes import NodeRoute, to_brokers, to_controllers
 from appliance.config.broker import BrokerConfig
 from appliance.config.listener_settings import key_of
@@ -49,12 +49,19 @@ def credentials(config: BrokerConfig, setting: str, way: NodeRoute) -> NodeCrede
     options = logins.options(config, way.listener, mechanism)
     user, password = options.get("username", ""), options.get("password", "")
     if not (user and password):
-        key = key_of(way.listener, f"{mechanism.lower()}.{logins.JAAS}")
+        key = _place(config, way, mechanism)
         raise ConfigError(
             f"{key}: {way.listener} leads to other nodes and {setting}={mechanism}: it must have"
             ' username="…" password="…", with which this node logs in at the others'
         )
     return NodeCredentials(mechanism, user, password)
+
+
+def _place(config: BrokerConfig, way: NodeRoute, mechanism: str) -> str:
+    """Where the login of a route stands, or has to."""
+    if jaas_file.is_given(config) and not logins.has_own(config, way.listener, mechanism):
+        return f"{jaas_file.place(config)}, section {jaas_file.SECTION}"
+    return key_of(way.listener, f"{mechanism.lower()}.{logins.JAAS}")
 
 
 def at_listener(config: BrokerConfig, listener: str) -> NodeCredentials | None:
@@ -64,6 +71,17 @@ def at_listener(config: BrokerConfig, listener: str) -> NodeCredentials | None:
         if way.listener == listener:
             return credentials(config, setting, way)
     return None
+
+
+def needs_file(config: BrokerConfig) -> bool:
+    """True if a login has no setting of its own, so that a JAAS file counts. Raises ConfigError."""
+    asked = [(way.listener, config.text(setting)) for setting, way in routes(config)]
+    protocols = config.protocols()
+    for one in config.opened():
+        if protocols.get(one.name) in logins.PROTOCOLS:
+            offered = config.list(config.key_for(one.name, logins.MECHANISMS))
+            asked += [(one.name, mechanism) for mechanism in offered]
+    return any(not logins.has_own(config, *one) for one in asked)
 
 
 def check_brokers(config: BrokerConfig) -> Iterator[str]:
@@ -94,7 +112,7 @@ def _check(config: BrokerConfig, setting: str) -> Iterator[str]:
     users = logins.options(config, way.listener, PLAIN)
     known = f"user_{found.user}" in users
     if found.mechanism == PLAIN and setting == CONTROLLERS and way.listener in here and not known:
-        key = key_of(way.listener, f"{PLAIN.lower()}.{logins.JAAS}")
+        key = _place(config, way, PLAIN)
         raise ConfigError(
             f'{key}: it must have user_{found.user}="PASSWORD": other users are in the metadata,'
             " which a controller has after it has logged in"

@@ -38,6 +38,8 @@ SECURITY: Final = (
     Setting("sasl.enabled.mechanisms", LIST, ("GSSAPI",), "The SASL mechanisms that listeners of clients offer who log in (SASL_PLAINTEXT, SASL_SSL): PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER.", mode=PER_BROKER),
     Setting("sasl.mechanism.inter.broker.protocol", STRING, "GSSAPI", "The SASL mechanism by which brokers log in at brokers, where they reach one another by a SASL listener: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512.", mode=PER_BROKER),
     Setting("sasl.jaas.config", PASSWORD, None, "The login of a SASL listener.", mode=PER_BROKER, inert=_OF_A_LISTENER),
+    Setting("penstock.sasl.jaas.file", STRING, "", "A JAAS file with the logins of listeners that have none of their own (listener.name.NAME.MECHANISM.sasl.jaas.config): its section name.KafkaServer, the listener's name in lower case, else KafkaServer. Empty: the file that java.security.auth.login.config in KAFKA_OPTS names. It is read at the start and by penstock config reload."),
+    Setting("penstock.sasl.jaas.text", PASSWORD, None, "The text of a JAAS file itself, in place of a file."),
     Setting("security.inter.broker.protocol", STRING, "PLAINTEXT", "The protocol by which brokers reach one another (PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL), where inter.broker.listener.name does not name a listener."),
     Setting("ssl.client.auth", STRING, "none", "Whether clients must show a certificate: none, requested (who shows none is ANONYMOUS), required.", choices=("required", "requested", "none"), mode=PER_BROKER),
     Setting("ssl.keystore.location", STRING, None, "The file with a listener's private key and its certificate chain: PEM or PKCS12.", mode=PER_BROKER),

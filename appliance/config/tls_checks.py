@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from appliance.base.errors import ConfigError
-from appliance.config import between_nodes, logins
+from appliance.config import between_nodes, jaas_file, logins
 from appliance.config.broker import BrokerConfig
 from appliance.config.listener_settings import declared, is_tls, key_of, split
 
@@ -99,6 +99,8 @@ def remarks(config: BrokerConfig) -> Iterator[tuple[str, str]]:
             why = _of_no_listener(*parts, opened, config)
         elif is_tls(key) and not speaks and not declared(key).inert:
             why = "no listener speaks TLS; SSL://HOST:PORT in listeners does"
+        elif key == jaas_file.TEXT and config.entry(jaas_file.FILE) is not None:
+            why = ""  # it is of that file, which is told
         elif logins.concerns_logins(key) and not logs_in and not declared(key).inert:
             why = "no listener asks for a login; SASL_SSL://HOST:PORT in listeners does"
         else:

@@ -87,9 +87,10 @@ def warn_of(settings: dict[str, str]) -> None:
     """Says what `penstock up` would say of these settings. Raises Failure (USAGE)."""
     from appliance.base.errors import ConfigError
     from appliance.config.load import load
+    from console.model.jaas_file import of_jaas_file
 
     try:
-        _, warnings = load(None, settings)
+        _, warnings = load(None, settings, environment=of_jaas_file(None, settings))
     except ConfigError as problem:
         raise usage(str(problem)) from None
     for warning in warnings:

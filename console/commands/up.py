@@ -27,7 +27,7 @@ from console.called import anew, typed
 from console.flags.private import private
 from console.model.data_folder import DEFAULT_DATA, KEPT
 from console.model.failure import FAILED, OK, Failure, usage
-from console.model.jaas_file import jaas_warnings
+from console.model.jaas_file import of_jaas_file
 from console.model.listening import listeners
 from console.model.version import compiled
 
@@ -367,7 +367,7 @@ def _load(read: Read) -> BrokerConfig:
         broker, warnings = read()
     except ConfigError as problem:
         raise usage(str(problem)) from None
-    for warning in (*warnings, *jaas_warnings(broker, os.environ)):
+    for warning in warnings:
         print(f"warning: {warning}", file=sys.stderr)
     return broker
 
@@ -385,12 +385,13 @@ def _read(
         raise ConfigError(f"{config} cannot be read: {problem.strerror}") from None
     except UnicodeDecodeError:
         raise ConfigError(f"{config} is not a text file in UTF-8") from None
+    environment = of_jaas_file(text, overrides, file_name=name)
     # Those of the file are not opened where --listen names others.
     allowed = {open_listeners.SETTING: open_listeners.ALLOW} if listen else {}
-    broker, warnings = load(text, overrides | allowed, file_name=name)
+    broker, warnings = load(text, overrides | allowed, file_name=name, environment=environment)
     if listen or "listeners" not in broker.set_names():
         overrides |= listeners(listen or (f"localhost:{DEFAULT_PORT}",), broker)
-        broker, warnings = load(text, overrides, file_name=name)
+        broker, warnings = load(text, overrides, file_name=name, environment=environment)
     return broker.telling(_host_name), warnings
 
 

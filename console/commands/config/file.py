@@ -20,21 +20,30 @@ if TYPE_CHECKING:
 def lint(file: str, strict: bool, output: str) -> int:
     """Check a server.properties file as penstock up would read it. Exit code 4: it has errors.
 
-    All errors and warnings are shown at once, with their lines.
+    All errors and warnings are shown at once, with their lines; those of a JAAS file, which the
+    file or KAFKA_OPTS names, too.
 
     \b
     penstock config lint server.properties
     penstock config lint server.properties --strict -o json
     """
+    from appliance.base.errors import ConfigError
     from appliance.config.cluster_checks import who_begins
     from appliance.config.load import examine
+    from console.model.jaas_file import of_jaas_file
 
-    config, remarks = examine(_text_of(file), {})
-    rows: list[Row] = [
+    text, environment = _text_of(file), {}
+    rows: list[Row] = []
+    try:
+        environment = of_jaas_file(text, {}, file_name=file)
+    except ConfigError as wrong:
+        rows.append({"line": None, "level": "error", "message": str(wrong)})
+    config, remarks = examine(text, {}, environment)
+    rows += [
         {"line": one.line, "level": "error" if one.wrong else "warning", "message": one.text}
         for one in remarks
     ]
-    if not any(one.wrong for one in remarks):
+    if not any(row["level"] == "error" for row in rows):
         rows += _of_certificates(config)
     if words := who_begins(config):
         rows.append({"line": None, "level": "note", "message": words})
@@ -80,9 +89,12 @@ def show_file(file: str, everything: bool, output: str) -> int:
     from appliance.config.listener_settings import declared
     from appliance.config.load import load
     from appliance.config.setting import shown
+    from console.model.jaas_file import of_jaas_file
 
+    text = _text_of(file)
     try:
-        config, warnings = load(_text_of(file), {}, file_name=file)
+        environment = of_jaas_file(text, {}, file_name=file)
+        config, warnings = load(text, {}, file_name=file, environment=environment)
     except ConfigError as wrong:
         raise usage(str(wrong)) from None
     for text in warnings:
@@ -94,7 +106,10 @@ def show_file(file: str, everything: bool, output: str) -> int:
             continue
         value = shown(config.get_value(key))
         row: Row = {"key": key, "value": None if setting.sensitive else value}
-        row |= {"source": "file" if entry else "default", "default": shown(config.default(key))}
+        row |= {
+            "source": entry.source if entry else "default",
+            "default": shown(config.default(key)),
+        }
         rows.append(row | {"doc": setting.doc, "no_effect": setting.inert or None})
     emit(rows, output, narrow=("key", "value", "source", "default"), name="key")
     return OK

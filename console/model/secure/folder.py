@@ -131,9 +131,12 @@ class SecureFolder:
         from appliance.base.errors import ConfigError
         from appliance.config.load import load
         from appliance.config.tls_checks import SSL
+        from console.model.jaas_file import of_jaas_file
 
         try:
-            config, _ = load(self.settings.read_text(), {}, file_name=str(self.settings))
+            text, name = self.settings.read_text(), str(self.settings)
+            environment = of_jaas_file(text, {}, {}, file_name=name)
+            config, _ = load(text, {}, file_name=name, environment=environment)
         except (OSError, UnicodeDecodeError) as problem:
             raise unreadable(str(self.settings), problem) from None
         except ConfigError as wrong:

@@ -13,6 +13,7 @@ from appliance.config.listeners import Endpoint, in_url
 from appliance.config.load import load
 from appliance.shell.binding import resolve
 from console.model.failure import Failure, usage
+from console.model.jaas_file import of_jaas_file
 from console.model.service.fitting import MARK
 from console.model.service.place import SOCKET, Place
 
@@ -26,7 +27,10 @@ def socket_unit(text: str, place: Place, settings: str) -> str:
     """The shipped unit's text with the addresses of these settings. Raises Failure for settings
     that are wrong, or that name no fixed address."""
     try:
-        config, _ = load(settings, {}, file_name=str(place.settings))
+        name = str(place.settings)
+        config, _ = load(
+            settings, {}, file_name=name, environment=of_jaas_file(settings, {}, {}, file_name=name)
+        )
         endpoints = config.opened()
     except ConfigError as wrong:
         raise usage(
