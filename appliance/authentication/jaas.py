@@ -94,7 +94,7 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
 
 
 def unescaped(text: str) -> str:
-    """What stands between quotes, as Java's StreamTokenizer understands it."""
+    """Returns what stands between quotes, as Java's StreamTokenizer understands it."""
     return _ESCAPE.sub(_one_escape, text)
 
 

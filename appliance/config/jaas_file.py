@@ -21,7 +21,7 @@ _KERBEROS: Final = "com.sun.security.auth.module.Krb5LoginModule"
 
 
 def place(config: BrokerConfig) -> str:
-    """What the file is called in an error."""
+    """Returns the name of the file in errors."""
     return str(config.get_value(FILE) or TEXT)
 
 
