@@ -8,6 +8,7 @@ from typing import Final
 
 from console.model import jobs
 from console.model.change import BYTES, Change, Fact, Proposal, Tier
+from console.model.job_groups import delete_group, find_group
 from console.model.jobs import failing
 from console.model.link import Link
 from spark_local.folder import Folder, JobFolder, Wish
@@ -99,18 +100,21 @@ def remove(path: str, name: str) -> Proposal:
         folder = Folder(path, read_only=True)
         with failing(folder):
             lost = folder.find_job(name).remembers()
+            group = find_group(link, folder.find_job(name))
         return Change(
             "Remove", ("job", "remove", name, "--yes", "--jobs", path), apply,
-            says=("Its file, progress and logs are deleted.", "The records it wrote "
-                                                                         "stay."),
-            facts=_facts(lost),
+            says=("Its file, progress and logs are deleted.", "The records it wrote stay."),
+            facts=(*_facts(lost), Fact("committed offsets", group.offsets)),
         )  # fmt: skip
 
     def apply(link: Link) -> str:
         folder = Folder(path, read_only=link.read_only)
         with failing(folder):
-            jobs.remove(folder, [folder.find_job(name)], _LIMIT_S)
-        return "removed"
+            place = folder.find_job(name)
+            group = find_group(link, place)
+            jobs.remove(folder, [place], _LIMIT_S)
+        stays = delete_group(group)
+        return f"removed; group {name} stays: {stays}" if stays else "removed"
 
     return Proposal(f"Remove job {name}", Tier.NAME, plan, names=(name,), leaves=True)
 

@@ -4,10 +4,11 @@ import json
 
 import pytest
 
-from console.model import job_changes
+from console.model import groups, job_changes, topics
 from console.model.failure import Failure
 from console.model.job_preview import Preview, read
 from console.model.jobs import Status
+from console.model.link import Link
 from console.screens.jobs import worst_first
 from console.screens.places import Place
 from console.screens.rows import Rows
@@ -205,6 +206,9 @@ def test_jobs_are_started_stopped_reset_and_removed_after_a_plan(alone, folder):
     busy.checkpoint.mkdir()
     (busy.checkpoint / "offsets").write_text("0123456789")
     before = wish(folder, "busy").number
+    link = Link(alone.bootstrap, {}, 30.0)
+    topics.create(link, ["events"], partitions=1, settings={}, dry_run=False)
+    groups.commit(link, "busy", {("events", 0): 7})
 
     async def act(seat):
         await seat.sees("busy")
@@ -240,9 +244,11 @@ def test_jobs_are_started_stopped_reset_and_removed_after_a_plan(alone, folder):
         assert wish(folder, "busy").state == "running", "it ran, so it is to run again"
         await seat.press("D")
         await seat.plan()
+        await seat.sees("committed offsets", "The records it wrote stay")
         await seat.type("busy")
         await seat.press("enter")
         await seat.back()
+        await seat.until(lambda: "busy" not in {one.name for one in groups.listed(link)})
         assert [one.name for one in folder.jobs()] == ["broken", "fresh"]
 
     sit(alone.bootstrap, act, size=LARGE, first=Place("jobs"), jobs=str(folder.path))

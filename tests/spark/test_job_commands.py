@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from console.model import jobs
 from console.model.failure import NEGATIVE, Failure
@@ -66,8 +68,27 @@ def test_a_job_is_added_listed_stopped_and_removed(here, capsys):
     assert json.loads(out)[0]["status"] == "would be replaced"
     with pytest.raises(Failure, match="this needs --yes"):
         job(capsys, "remove", "people")
-    assert job(capsys, "remove", "people", "--yes")[0] == 0
-    assert here.jobs() == []
+    code, _, err = job(capsys, "remove", "people", "--yes")
+    assert (code, here.jobs()) == (0, [])
+    assert "Consumer group people stays: 127.0.0.1:1 cannot be reached" in err
+
+
+def test_a_job_is_removed_with_its_group(here, capsys, appliance, new_topic):
+    topic, there = new_topic(), {"bootstrap.servers": appliance.bootstrap}
+    admin, reader = AdminClient(there), Consumer(there | {"group.id": "people"})
+    job(capsys, "add", "people.toml")
+    for flags, left in (("--dry-run",), 1), (("--yes", "--keep-group"), 1), (("--yes",), 0):
+        reader.commit(offsets=[TopicPartition(topic, 0, 5)], asynchronous=False)
+        code, out, err = job(
+            capsys, "remove", "people", *flags, "-b", appliance.bootstrap, "-o", "json"
+        )
+        (row,) = json.loads(out)
+        assert (code, row["offsets"]) == (0, 0 if "--keep-group" in flags else 1)
+        assert "stays" not in err
+        groups = [one.group_id for one in admin.list_consumer_groups().result().valid]
+        assert groups.count("people") == left, flags
+        job(capsys, "add", "people.toml")
+    reader.close()
 
 
 def test_every_mistake_has_a_line(here):

@@ -1,15 +1,23 @@
 """`penstock job reset` and `remove`: irrecoverable, so the name is typed."""
 
+from typing import Final
+
 import click
 
 from console.commands.job.wish import NO_RUNNER
 from console.flags.confirm import confirm_names, dry_run_option, yes_option
+from console.flags.connection import connected
 from console.flags.jobs import in_folder, timeout_option
 from console.flags.output import formatted
 from console.model import jobs
 from console.model.failure import OK
+from console.model.job_groups import JobGroup, delete_group, find_group
+from console.model.link import Link
 from console.show.output import Row, emit, print_note
 from spark_local.folder import RUNNING, Folder
+
+_LIMIT_S: Final = 120.0
+"""Seconds for the runner to end the jobs."""
 
 
 @click.command("reset")
@@ -48,24 +56,50 @@ def reset(folder: Folder, name: str, yes: bool, dry_run: bool, timeout: float, o
 
 @click.command("remove")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.option("--keep-group", is_flag=True, help="Keep the committed offsets of the jobs.")
 @yes_option
 @dry_run_option
-@timeout_option
 @formatted
+@connected
 @in_folder
 def remove(
-    folder: Folder, names: tuple[str, ...], yes: bool, dry_run: bool, timeout: float, output: str
+    folder: Folder,
+    link: Link,
+    names: tuple[str, ...],
+    keep_group: bool,
+    yes: bool,
+    dry_run: bool,
+    output: str,
 ) -> int:
-    """Stop jobs and delete their files, progress and logs. The records they wrote stay.
+    """Stop jobs and delete their files, progress and logs, and the consumer groups of their names,
+    which show their position. The records they wrote stay.
 
     \b
     penstock job remove delays
     """
     places = [folder.find_job(name) for name in dict.fromkeys(names)]
+    groups = {} if keep_group else {one.name: find_group(link, one) for one in places}
+    stays = {name: group.unknown for name, group in groups.items()}
     if not dry_run:
-        listed = ", ".join(place.name for place in places)
-        confirm_names(f"This deletes {listed} with its progress", list(names), yes=yes)
-        jobs.remove(folder, places, timeout)
+        what = ", ".join(_named(place.name, groups.get(place.name)) for place in places)
+        confirm_names(f"This deletes {what} with its progress", list(names), yes=yes)
+        jobs.remove(folder, places, max(_LIMIT_S, link.timeout_s))
+        stays = {name: delete_group(group) for name, group in groups.items()}
+    for name, why in stays.items():
+        if why:
+            print_note(f"Consumer group {name} stays: {why}; penstock group delete {name}")
     done = "would be removed" if dry_run else "removed"
-    emit([{"job": place.name, "status": done} for place in places], output, name="job")
+    deleted = {name: group.offsets for name, group in groups.items() if not stays[name]}
+    rows: list[Row] = [
+        {"job": place.name, "status": done, "offsets": deleted.get(place.name, 0)}
+        for place in places
+    ]
+    emit(rows, output, narrow=("job", "status"), name="job")
     return OK
+
+
+def _named(job: str, group: JobGroup | None) -> str:
+    offsets = group.offsets if group is not None else 0
+    return (
+        f"{job} (and {offsets} committed offset{'' if offsets == 1 else 's'})" if offsets else job
+    )
