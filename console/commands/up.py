@@ -27,7 +27,7 @@ from console.called import anew, typed
 from console.flags.private import private
 from console.model.data_folder import DEFAULT_DATA, KEPT
 from console.model.failure import FAILED, OK, Failure, usage
-from console.model.jaas_file import of_jaas_file
+from console.model.jaas_file import jvm_remarks, of_jaas_file
 from console.model.listening import listeners
 from console.model.version import compiled
 
@@ -367,7 +367,7 @@ def _load(read: Read) -> BrokerConfig:
         broker, warnings = read()
     except ConfigError as problem:
         raise usage(str(problem)) from None
-    for warning in warnings:
+    for warning in (*jvm_remarks(), *warnings):
         print(f"warning: {warning}", file=sys.stderr)
     return broker
 

@@ -21,6 +21,11 @@ from appliance.config.properties import parse_properties
 _OPTIONS: Final = "KAFKA_OPTS"
 _PROPERTY: Final = "java.security.auth.login.config"
 _LONGEST: Final = 1 << 20
+_OF_SECURITY: Final = (
+    *("org.apache.kafka.sasl.", "org.apache.kafka.disallowed.login.modules", "java.security."),
+    *("javax.security.", "javax.net.ssl.", "jdk.tls.", "jdk.security.", "sun.security."),
+)
+"""How properties of the JVM begin that say who gets in, or how TLS is spoken."""
 
 
 def of_jaas_file(
@@ -56,6 +61,15 @@ def of_jaas_file(
     if not _needed(config):
         return {FILE: path} | _if_readable(path, properties)
     return {FILE: path, TEXT: fill_in(_read(f"{_OPTIONS}: {_PROPERTY}", path), properties)}
+
+
+def jvm_remarks(environ: Mapping[str, str] = os.environ) -> list[str]:
+    """Returns warnings about what KAFKA_OPTS says of security to a JVM, and nobody reads here."""
+    return [
+        f"{_OPTIONS}: -D{name} has no effect here: there is no JVM"
+        for name in sorted(_properties(environ))
+        if name.startswith(_OF_SECURITY) and name != _PROPERTY
+    ]
 
 
 def _properties(environ: Mapping[str, str]) -> dict[str, str]:

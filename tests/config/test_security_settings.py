@@ -1,8 +1,9 @@
 """No security setting of Apache Kafka 4.3.1 is ignored silently: each is served, or a start says by
-its name that it has no effect, or refuses it."""
+its name that it has no effect, or refuses it. Which ones there are is read from its own classes."""
 
 import csv
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,12 +11,13 @@ import pytest
 from appliance.config.broker_settings import BROKER
 from appliance.config.load import examine
 from appliance.config.setting import BOOLEAN, DOUBLE, INT, LONG, SHORT
+from benchmarks import kafka
 
 ROOT = Path(__file__).parents[2]
 FACTS = csv.DictReader((Path(__file__).parent / "kafka_4_3_settings.csv").read_text().splitlines())
 OF_SECURITY = re.compile(
     r"(ssl|sasl|security|authorizer|delegation|principal)\.|super\.users$|.*\.principal\."
-    r"|allow\.everyone|connections\.max\.reauth|connection\.failed"
+    r"|allow\.everyone|connections\.max\.reauth|connection\.failed|.*(authorizer|principal)"
 )
 NAMES = sorted(
     {one["name"] for one in FACTS if one["scope"] == "broker" and OF_SECURITY.match(one["name"])}
@@ -55,6 +57,36 @@ def test_they_are_all_known():
     assert len(NAMES) >= 80
     assert {"ssl.principal.mapping.rules", "sasl.kerberos.service.name"} < set(NAMES)
     assert {"delegation.token.secret.key", "authorizer.class.name"} < set(NAMES)
+
+
+@pytest.fixture(scope="module")
+def of_kafka():
+    """Names by kind: "broker" those of KafkaConfig, "named" those in its classes of security."""
+    if reason := kafka.unavailable():
+        pytest.skip(reason)
+    source = Path(__file__).with_name("SecurityNames.java")
+    done = subprocess.run(
+        kafka.java(str(source)), capture_output=True, text=True, check=True, timeout=120
+    )
+    found = {"broker": set(), "named": set()}
+    for line in done.stdout.splitlines():
+        kind, name = line.split()
+        found[kind].add(name)
+    return found
+
+
+def test_they_are_those_of_apache_kafkas_classes(of_kafka):
+    assert {one for one in of_kafka["broker"] if OF_SECURITY.match(one)} == set(NAMES)
+    assert len(of_kafka["named"]) > 60 and "sasl.login.refresh.window.factor" in of_kafka["named"]
+
+
+def test_what_is_no_brokers_is_said_by_its_name(of_kafka):
+    """Those of clients alone, and those that other names took the place of."""
+    others = sorted(of_kafka["named"] - set(BROKER))
+    assert "sasl.mechanism" in others and not set(others) & set(NAMES)
+    for name in others:
+        _, remarks = examine(None, LISTENERS | {name: "x"})
+        assert [one.text for one in remarks if name in one.text], name
 
 
 @pytest.mark.parametrize("name", NAMES)

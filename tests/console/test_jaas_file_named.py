@@ -110,6 +110,18 @@ def test_lint_sees_kafka_opts_and_the_file(tmp_path, spelt):
     assert done.returncode == 4 and "KAFKA_OPTS" in row["message"] and "/none" in row["message"]
 
 
+def test_what_kafka_opts_says_to_a_jvm_alone_is_told(tmp_path, spelt):
+    settings = tmp_path / "server.properties"
+    settings.write_text("node.id=1\n")
+    said = ["-Djavax.net.ssl.trustStore=/t", "-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=x"]
+    done = check(["config", "lint", str(settings), "-o", "json"], {"KAFKA_OPTS": " ".join(said)})
+    told = [row["message"] for row in json.loads(done.stdout)]
+    assert [one for one in told if "-Djavax.net.ssl.trustStore has no effect here" in one]
+    assert [one for one in told if "sasl.oauthbearer.allowed.urls has no effect here" in one]
+    done = check(["up", "--data", str(tmp_path / "d"), "--check"], {"KAFKA_OPTS": said[0]})
+    assert "warning: KAFKA_OPTS: -Djavax.net.ssl.trustStore has no effect here" in done.stderr
+
+
 def test_a_start_is_refused_with_the_files_line(tmp_path, spelt):
     words = [word for key, value in LOGINS.items() for word in ("-o", f"{key}={value}")]
     up = ["up", "--data", str(tmp_path / "data"), "--check", *words]

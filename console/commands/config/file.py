@@ -30,7 +30,7 @@ def lint(file: str, strict: bool, output: str) -> int:
     from appliance.base.errors import ConfigError
     from appliance.config.cluster_checks import who_begins
     from appliance.config.load import examine
-    from console.model.jaas_file import of_jaas_file
+    from console.model.jaas_file import jvm_remarks, of_jaas_file
 
     text, environment = _text_of(file), {}
     rows: list[Row] = []
@@ -43,6 +43,7 @@ def lint(file: str, strict: bool, output: str) -> int:
         {"line": one.line, "level": "error" if one.wrong else "warning", "message": one.text}
         for one in remarks
     ]
+    rows += [{"line": None, "level": "warning", "message": words} for words in jvm_remarks()]
     if not any(row["level"] == "error" for row in rows):
         rows += _of_certificates(config)
     if words := who_begins(config):
