@@ -1,25 +1,13 @@
 """Records of `__remote_log_metadata`: segments of a remote store and what becomes of them.
 
-Framed as the records of the metadata log: frame version 1, API key, version, then the fields in
-flexible encoding. Ids are 16 bytes, times milliseconds, sizes bytes. Source: KIP-405.
+Framed as the records of the metadata log (`wire/framed_records.py`). Ids are 16 bytes, times
+milliseconds, sizes bytes. Source: KIP-405.
 """
 
-from functools import cache
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
-from appliance.base.errors import CORRUPT_MESSAGE, PeerError
-from appliance.wire.declared import layout_of, of, record
-from appliance.wire.fields import (
-    UNREADABLE,
-    Reader,
-    Writer,
-    put_uvarint,
-    read_uvarint,
-    reader,
-    writer,
-)
-
-_FRAME_VERSION: Final = 1
+from appliance.wire.declared import of, record
+from appliance.wire.framed_records import RecordFrames
 
 
 @record
@@ -97,40 +85,6 @@ RECORD_TYPES: Final[dict[int, type]] = {
     2: RemotePartitionDeleteMetadataRecord,
 }
 
-
-def encode_record(value: object) -> bytes:
-    """The value of the record of `__remote_log_metadata` that carries `value`."""
-    cls: Any = type(value)
-    out: list[bytes] = []
-    put_uvarint(out, _FRAME_VERSION)
-    put_uvarint(out, cls.API_KEY)
-    put_uvarint(out, cls.VERSIONS[-1])
-    _writer(cls, cls.VERSIONS[-1])(out, value)
-    return b"".join(out)
-
-
-def decode_record(value: bytes) -> Any:
-    """One of RECORD_TYPES; raises PeerError(CORRUPT_MESSAGE)."""
-    try:
-        frame, position = read_uvarint(value, 0)
-        key, position = read_uvarint(value, position)
-        version, position = read_uvarint(value, position)
-        cls: Any = RECORD_TYPES.get(key)
-        if frame != _FRAME_VERSION or cls is None or version not in cls.VERSIONS:
-            raise ValueError(f"frame {frame}, record type {key}, version {version} is not known")
-        found, position = _reader(cls, version)(value, position, [len(value)])
-        if position != len(value):
-            raise ValueError(f"{len(value) - position} bytes after the end of {cls.__name__}")
-    except UNREADABLE as cause:
-        raise PeerError(CORRUPT_MESSAGE, f"remote log metadata record: {cause}") from cause
-    return found
-
-
-@cache
-def _reader(cls: type, version: int) -> Reader:
-    return reader(layout_of(cls, version))
-
-
-@cache
-def _writer(cls: type, version: int) -> Writer:
-    return writer(layout_of(cls, version))
+_FRAMES: Final = RecordFrames("remote log metadata record", RECORD_TYPES)
+encode_record = _FRAMES.encode
+decode_record = _FRAMES.decode

@@ -5,13 +5,12 @@ Value: the message, which begins with its own version. Sources: KIP-595 (leader 
 (snapshots), KIP-853 (voters). Callers: the metadata log and its snapshots.
 """
 
-from functools import cache
 from struct import Struct
 from typing import Any, ClassVar, Final
 
 from appliance.base.errors import CORRUPT_MESSAGE, PeerError
-from appliance.wire.declared import layout_of, of, record
-from appliance.wire.fields import UNREADABLE, Reader, Writer, reader, writer
+from appliance.wire.declared import of, reader_of, record, writer_of
+from appliance.wire.fields import UNREADABLE
 
 _KEY: Final = Struct(">hh")
 _VERSION: Final = Struct(">h")
@@ -125,7 +124,7 @@ def encode(message: ControlRecord) -> tuple[bytes, bytes]:
     assert message.version in message.VERSIONS
     cls: type = type(message)
     out: list[bytes] = []
-    _writer(cls, message.version)(out, message)
+    writer_of(cls, message.version)(out, message)
     return _KEY.pack(0, message.TYPE), b"".join(out)
 
 
@@ -138,17 +137,7 @@ def decode(key: bytes | None, value: bytes | None) -> ControlRecord:
             raise ValueError(f"type {kind} is not known")
         data = value or b""
         version = min(_VERSION.unpack_from(data)[0], cls.VERSIONS[-1])
-        found: ControlRecord = _reader(cls, version)(data, 0, [len(data)])[0]
+        found: ControlRecord = reader_of(cls, version)(data, 0, [len(data)])[0]
     except UNREADABLE as cause:
         raise PeerError(CORRUPT_MESSAGE, f"control record: {cause}") from cause
     return found
-
-
-@cache
-def _reader(cls: type, version: int) -> Reader:
-    return reader(layout_of(cls, version))
-
-
-@cache
-def _writer(cls: type, version: int) -> Writer:
-    return writer(layout_of(cls, version))

@@ -1,16 +1,17 @@
 """Messages declared as dataclasses of ours: each field says how it looks on the wire.
 
 The class is the table: wire type, first version that has the field, tag, nullable, default. All our
-declared messages are flexible from version 0 on, and ids are 16 bytes. Callers: kraft_records.py
-and control_records.py.
+declared messages are flexible from version 0 on, and ids are 16 bytes. Callers:
+framed_records.py, control_records.py, and the records of coordinators.
 """
 
 import dataclasses
+from functools import cache
 from types import UnionType
 from typing import Any, TypeVar, dataclass_transform, get_args, get_origin
 
 from appliance.base.dataclass import dataclass
-from appliance.wire.fields import Field, StructLayout
+from appliance.wire.fields import Field, Reader, StructLayout, Writer, reader, writer
 
 _Cls = TypeVar("_Cls")
 
@@ -52,6 +53,18 @@ def layout_of(cls: type, version: int) -> StructLayout:
         default = None if item.default is dataclasses.MISSING else item.default
         fields.append(Field(item.name, kind, array, meta["nullable"], meta["tag"], default, nested))
     return StructLayout(cls, tuple(fields), True)
+
+
+@cache
+def reader_of(cls: type, version: int) -> Reader:
+    """The decoder of a class in one version."""
+    return reader(layout_of(cls, version))
+
+
+@cache
+def writer_of(cls: type, version: int) -> Writer:
+    """The encoder of a class in one version."""
+    return writer(layout_of(cls, version))
 
 
 def _element(hint: Any) -> Any:

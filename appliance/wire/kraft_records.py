@@ -1,27 +1,14 @@
 """The records of the cluster's metadata log, `__cluster_metadata-0`: classes and their bytes.
 
-A record's value is framed as KRaft does it: frame version 1, API key, version, all unsigned
-varints, then the fields in flexible encoding (KIP-631). The tables are the classes themselves: each
-field says its wire type, since which version it exists and its tag. Ids (uuid) are 16 bytes.
-Callers: the metadata image, the controller, the log's dump.
+A record's value is framed as KRaft does it (framed_records.py; KIP-631). The tables are the classes
+themselves: each field says its wire type, since which version it exists and its tag. Ids (uuid) are
+16 bytes. Callers: the metadata image, the controller, the log's dump.
 """
 
-from functools import cache
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
-from appliance.base.errors import CORRUPT_MESSAGE, PeerError
-from appliance.wire.declared import layout_of, light_record, of, record
-from appliance.wire.fields import (
-    UNREADABLE,
-    Reader,
-    Writer,
-    put_uvarint,
-    read_uvarint,
-    reader,
-    writer,
-)
-
-FRAME_VERSION: Final = 1
+from appliance.wire.declared import light_record, of, record
+from appliance.wire.framed_records import RecordFrames
 
 
 @record
@@ -347,65 +334,7 @@ RECORD_TYPES: Final[dict[int, type]] = {
 }
 
 
-_SINCE: Final[dict[type, tuple[tuple[int, int], ...]]] = {
-    RegisterBrokerRecord: ((30, 4), (17, 3), (8, 2), (7, 1)),
-    PartitionRecord: ((23, 2), (17, 1)),
-    PartitionChangeRecord: ((23, 2), (17, 1)),
-    BrokerRegistrationChangeRecord: ((30, 3), (17, 2), (7, 1)),
-}
-"""Record type → (metadata.version, record version that it allows), newest first."""
-
-
-def version_at(cls: type, metadata_version: int) -> int:
-    """The newest version of a record type that this finalized metadata.version allows."""
-    for level, version in _SINCE.get(cls, ()):
-        if metadata_version >= level:
-            return version
-    return 0
-
-
-def encode(value: object, version: int | None = None) -> bytes:
-    """The value of the record that carries `value`, in the newest version unless told otherwise."""
-    cls: Any = type(value)
-    if version is None:
-        version = cls.VERSIONS[-1]
-    assert version in cls.VERSIONS, f"{cls.__name__} has no version {version}"
-    out: list[bytes] = []
-    put_uvarint(out, FRAME_VERSION)
-    put_uvarint(out, cls.API_KEY)
-    put_uvarint(out, version)
-    _writer(cls, version)(out, value)
-    return b"".join(out)
-
-
-def decode(value: bytes | memoryview) -> object:
-    """The record in the value of a metadata log record; raises PeerError(CORRUPT_MESSAGE)."""
-    return decode_versioned(value)[0]
-
-
-def decode_versioned(value: bytes | memoryview) -> tuple[object, int]:
-    """As `decode`, with the version in which it was written."""
-    data = bytes(value)
-    try:
-        frame, position = read_uvarint(data, 0)
-        key, position = read_uvarint(data, position)
-        version, position = read_uvarint(data, position)
-        cls: Any = RECORD_TYPES.get(key)
-        if frame != FRAME_VERSION or cls is None or version not in cls.VERSIONS:
-            raise ValueError(f"frame {frame}, record type {key}, version {version} is not known")
-        found, position = _reader(cls, version)(data, position, [len(data)])
-        if position != len(data):
-            raise ValueError(f"{len(data) - position} bytes after the end of {cls.__name__}")
-    except UNREADABLE as cause:
-        raise PeerError(CORRUPT_MESSAGE, f"metadata record: {cause}") from cause
-    return found, version
-
-
-@cache
-def _reader(cls: type, version: int) -> Reader:
-    return reader(layout_of(cls, version))
-
-
-@cache
-def _writer(cls: type, version: int) -> Writer:
-    return writer(layout_of(cls, version))
+_FRAMES: Final = RecordFrames("metadata record", RECORD_TYPES)
+encode = _FRAMES.encode
+decode = _FRAMES.decode
+decode_versioned = _FRAMES.decode_versioned

@@ -71,17 +71,6 @@ def test_unknown_frames_types_and_versions_are_corrupt(text: str) -> None:
     assert caught.value.code == CORRUPT_MESSAGE
 
 
-def test_versions_follow_the_metadata_version() -> None:
-    brokers = [kraft.version_at(kraft.RegisterBrokerRecord, level) for level in (7, 8, 17, 29, 30)]
-    assert brokers == [1, 2, 3, 3, 4]
-    partitions = [kraft.version_at(kraft.PartitionRecord, level) for level in (16, 17, 22, 23, 30)]
-    assert partitions == [0, 1, 1, 2, 2]
-    assert kraft.version_at(kraft.TopicRecord, 30) == 0
-    for cls in kraft.RECORD_TYPES.values():
-        newest: Any = cls
-        assert kraft.version_at(cls, 30) == newest.VERSIONS[-1]
-
-
 @given(st.binary(max_size=100))
 def test_any_bytes_are_a_record_or_corrupt(data: bytes) -> None:
     try:
