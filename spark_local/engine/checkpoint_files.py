@@ -16,16 +16,27 @@ from spark_local import delivery
 _BATCH: Final = "batchWatermarkMs"
 
 
+def query_of(checkpoint: Path) -> str | None:
+    """Id of the checkpoint's query; None when nothing was started from it."""
+    file = checkpoint / "metadata"
+    return str(json.loads(file.read_text())["id"]) if file.exists() else None
+
+
+def next_batch(checkpoint: Path) -> tuple[int, bool]:
+    """The batch that Spark runs first, and True if it is planned already, hence run again."""
+    return delivery.first(_names(checkpoint, "offsets"), _names(checkpoint, "commits"))
+
+
 def unfinished(checkpoint: Path) -> int | None:
     """The batch that is planned and not done, hence run again; None when there is none."""
-    batch, again = delivery.first(_names(checkpoint, "offsets"), _names(checkpoint, "commits"))
+    batch, again = next_batch(checkpoint)
     return batch if again else None
 
 
 def position(checkpoint: Path, topic: str) -> dict[str, int]:
     """Partition → where the next batch begins to read a topic; empty when nothing of it was read.
     Of a topic that is read twice, the slower reader's."""
-    return begin_of(checkpoint, _next(checkpoint), topic)
+    return begin_of(checkpoint, next_batch(checkpoint)[0], topic)
 
 
 def begin_of(checkpoint: Path, batch: int, topic: str) -> dict[str, int]:
@@ -46,7 +57,7 @@ def move_position(checkpoint: Path, topic: str, begin: Mapping[str, int], *, who
     """Lets the next batch begin to read a topic elsewhere. A batch that is run again then reads
     nothing of it. whole: the topic has no other partitions than those of `begin`. Only while the
     job does not run."""
-    batch, again = delivery.first(_names(checkpoint, "offsets"), _names(checkpoint, "commits"))
+    batch, again = next_batch(checkpoint)
     files = [checkpoint / "offsets" / str(batch)] if again else []
     files += sorted(checkpoint.glob("sources/*/0")) if batch == 0 else []
     files += [checkpoint / "offsets" / str(batch - 1)] if batch else []
@@ -81,10 +92,6 @@ def unplan(checkpoint: Path, batch: int) -> None:
     run."""
     for name in (f".{batch}.crc", str(batch)):
         (checkpoint / "offsets" / name).unlink(missing_ok=True)
-
-
-def _next(checkpoint: Path) -> int:
-    return delivery.first(_names(checkpoint, "offsets"), _names(checkpoint, "commits"))[0]
 
 
 def _names(checkpoint: Path, kind: str) -> list[str]:

@@ -1,8 +1,8 @@
 """The sink of `[sink.table]`: a table of Apache Iceberg, in a catalog that is a folder.
 
 A micro-batch is one commit of the table. Its snapshot says, in the same commit, which batch of
-which query it has; a batch that is run again is found there and not written. What is decided comes
-from spark_local/delivery.py. Why so: docs/decisions/0120.
+which query it has; a batch that is run again is found there and not written (batch_ledger.py). Why
+so: docs/decisions/0120.
 """
 
 import json
@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 from spark_local import delivery
 from spark_local.cause import JobError
 from spark_local.client_settings import ClientSettings
+from spark_local.engine.batch_ledger import BatchLedger
 from spark_local.engine.jars import need_tables
 from spark_local.engine.sinks import Sink
-from spark_local.folder import JobFolder, read_json, write_json
+from spark_local.folder import JobFolder
 from spark_local.job import Job
 
 if TYPE_CHECKING:
@@ -54,11 +55,9 @@ class IcebergSink(Sink):
         self._table = job.sink.place.table
         self._name = f"{CATALOG}.{self._table.name}"
         self._spark = spark
-        self._checkpoint = place.checkpoint
-        self._file = place.path / "delivery.json"
+        self._ledger = BatchLedger(job.name, place, self._plan, sink="table")
         self._tell = tell
         self._columns: list[str] = []
-        self._kept: delivery.Kept | None = None
         self._maintained_at = time.monotonic()
 
     def prepare(self) -> None:
@@ -76,10 +75,7 @@ class IcebergSink(Sink):
         self._spark.conf.set(f"{catalog}.cache-enabled", "false")
         if self._job.batch:
             return
-        self._kept = delivery.Kept.of(read_json(self._file))
-        self._ledger = delivery.Ledger(
-            self._job.name, self._begin(), self._kept, self._marks(), sink="table"
-        )
+        self._ledger.compare_witnesses(self._marks())
 
     def fit_table(self, rows: "DataFrame") -> None:
         """Make the table for such rows, or add the columns that are new. Raises JobError when the
@@ -104,19 +100,13 @@ class IcebergSink(Sink):
             self.fit_table(rows)
             self._append(rows)
             return
-        if self._ledger.has(batch_id):
-            # It is run all the same: the query's state is the sum of its batches.
-            rows.write.format("noop").mode("overwrite").save()
-            return
-        query = self._query()
-        assert query is not None
-        self._keep(self._ledger.kept(query))
         write = self._merge if self._job.sink.mode == "update" else self._append
-        marks = {_JOB: self._job.name, _MARK: delivery.mark(query, batch_id)}
-        self._commit(lambda: write(rows), marks)
-        self._ledger.committed(batch_id)
-        self._keep(self._ledger.kept(query))
-        self._maintain()
+
+        def commit(mark: str) -> None:
+            self._commit(lambda: write(rows), {_JOB: self._job.name, _MARK: mark})
+
+        if self._ledger.write_once(rows, batch_id, commit):
+            self._maintain()
 
     def _append(self, rows: "DataFrame") -> None:
         rows.writeTo(self._name).append()
@@ -232,24 +222,8 @@ class IcebergSink(Sink):
             for query, batch in newest.items()
         ]
 
-    def _keep(self, kept: delivery.Kept) -> None:
-        if kept != self._kept:
-            write_json(self._file, kept.content(), sync=True)
-            self._kept = kept
-
-    def _query(self) -> str | None:
-        """Id of the checkpoint's query; None when nothing was started from it."""
-        file = self._checkpoint / "metadata"
-        return str(json.loads(file.read_text())["id"]) if file.exists() else None
-
-    def _begin(self) -> delivery.Checkpoint:
-        planned, done = (
-            [one.name for one in (self._checkpoint / kind).glob("*")]
-            for kind in ("offsets", "commits")
-        )
-        batch, again = delivery.first(planned, done)
-        at = delivery.offsets(batch, {}, self._table.name) if again else None
-        return delivery.Checkpoint(self._query(), batch, at)
+    def _plan(self, batch: int) -> dict[delivery.Position, int]:
+        return delivery.offsets(batch, {}, self._table.name)
 
 
 class _Work:
