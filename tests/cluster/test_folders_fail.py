@@ -11,8 +11,8 @@ import pytest
 
 from appliance.base.reserve import RESERVE
 from tests.broker_process import KAFKA
+from tests.cluster.cluster_load import ClusterLoad
 from tests.cluster.nodes import CREATE_TOPICS, Nodes
-from tests.cluster.test_nodes_die import ClusterLoad, ends
 from tests.faults.loop_disk import LoopDisk
 from tests.faults.small_disk import SmallDisk
 
@@ -66,7 +66,7 @@ def test_a_folder_that_fails_is_led_elsewhere_until_the_next_start(tmp_path):
             disk.back()
             nodes.start(VICTIM)
             load.wait_served()
-            ends(nodes, load)
+            load.finish_level()
         nodes.stop(VICTIM)
 
 
@@ -87,7 +87,7 @@ def test_a_node_without_its_metadata_folder_ends_and_others_lead(tmp_path):
                 disk.back()
                 nodes.start(VICTIM)
                 load.wait_served()
-                ends(nodes, load)
+                load.finish_level()
             nodes.stop(VICTIM)
 
 
@@ -107,7 +107,7 @@ def test_a_full_folder_is_led_elsewhere_until_there_is_room(tmp_path):
                 load.go_on()
                 disk.make_room()
                 load.wait_served()
-                ends(nodes, load)
+                load.finish_level()
             assert victim.runs
             nodes.stop(VICTIM)
 
@@ -172,6 +172,6 @@ def test_nothing_acknowledged_is_lost_with_the_power(tmp_path, kind):
                 if kind == "all":
                     load.check_content(before)
                 else:
-                    ends(nodes, load)
+                    load.finish_level()
             for number in numbers:
                 nodes.stop(number)

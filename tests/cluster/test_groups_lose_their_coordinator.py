@@ -7,8 +7,8 @@ from itertools import count
 import confluent_kafka as ck
 import pytest
 
+from tests.cluster.cluster_load import PARTITIONS, ClusterLoad
 from tests.cluster.nodes import AGAIN, LIMIT_S, Nodes
-from tests.cluster.test_nodes_die import PARTITIONS, ClusterLoad
 from tests.groups.group_members import Member, share, until
 
 pytestmark = pytest.mark.timeout(240)

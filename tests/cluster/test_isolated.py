@@ -7,8 +7,8 @@ import pytest
 
 from tests.broker_process import KAFKA
 from tests.cluster import hosts
+from tests.cluster.cluster_load import PARTITIONS, ClusterLoad
 from tests.cluster.nodes import Nodes
-from tests.cluster.test_nodes_die import PARTITIONS, ClusterLoad, ends
 
 SETTINGS = {"offsets.topic.num.partitions": "1", "min.insync.replicas": "2"}
 VICTIM = 2
@@ -37,4 +37,4 @@ def test_clients_of_a_leader_that_its_peers_cannot_reach_go_on(tmp_path):
                 network.heal()
                 load.wait_served()
                 load.go_on()
-                ends(nodes, load)
+                load.finish_level()

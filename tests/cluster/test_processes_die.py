@@ -10,8 +10,8 @@ import pytest
 from appliance.observer.door import Observer
 from appliance.ring.process_table import CONTROL, IOPROC, NETPROC, READY, Peer
 from tests.broker_process import KAFKA
+from tests.cluster.cluster_load import PARTITIONS, ClusterLoad
 from tests.cluster.nodes import Nodes
-from tests.cluster.test_nodes_die import PARTITIONS, ClusterLoad, ends
 
 pytestmark = [
     pytest.mark.timeout(300),
@@ -57,7 +57,7 @@ def test_one_that_dies_is_back_before_anybody_else_leads(nodes):
         kill(nodes, nodes.quorum_leader(), Peer(CONTROL, 0))
         load.go_on()
         load.wait_served()
-        ends(nodes, load)
+        load.finish_level()
     said = "".join(node.output() for node in nodes.all.values())
     if "ioproc-away" not in said and "broker-fenced" not in said:  # on a machine with time for it
         led = {index: one.leader for index, one in nodes.partitions("back").items()}
@@ -83,6 +83,6 @@ def test_what_one_that_stays_away_led_is_led_elsewhere(nodes):
         nodes.wait(moved, "all are led elsewhere")
         load.go_on()
         load.wait_served()
-        ends(nodes, load)
+        load.finish_level()
     assert nodes.partition("away").epoch > epoch
     assert nodes[node].runs

@@ -16,8 +16,8 @@ from console.model.nodes import read_nodes
 from console.model.succession import restart
 from console.model.versions import read_versions
 from tests.broker_process import KAFKA
+from tests.cluster.cluster_load import PARTITIONS, ClusterLoad
 from tests.cluster.nodes import Nodes
-from tests.cluster.test_nodes_die import PARTITIONS, ClusterLoad, comes_back, ends
 from tests.cluster.verifiable import Verifiable
 from tests.transactions.bank import Bank
 from tests.transactions.writers import Confluent
@@ -78,12 +78,12 @@ def test_each_node_in_turn(nodes, tmp_path):
             assert nodes.stop(number) in (0, 143)  # a JVM says so
             nodes[number].within = ()
             load.go_on(SOME)
-            comes_back(nodes, load, number)
+            load.wait_back(number)
             if not KAFKA:
                 check_versions(nodes, range(1, number + 1))
         for client in clients:
             client.go_on(SOME)
-        ends(nodes, load)
+        load.finish_level()
         for client in clients[1:]:
             client.finish()
         outcomes = bank.check()
@@ -104,4 +104,4 @@ def test_each_node_in_its_process(tmp_path):
                 assert restart(str(nodes[number].data)).pid == pid
                 load.wait_served()
             load.go_on(SOME)
-            ends(nodes, load)
+            load.finish_level()

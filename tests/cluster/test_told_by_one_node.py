@@ -5,8 +5,8 @@ import pytest
 
 from appliance.base import errors
 from tests.broker_process import KAFKA
+from tests.cluster.cluster_load import ClusterLoad
 from tests.cluster.nodes import Nodes
-from tests.cluster.test_nodes_die import ClusterLoad, ends
 from tests.quotas.quota_peer import QuotaPeer, ms
 
 pytestmark = pytest.mark.timeout(180)
@@ -112,6 +112,6 @@ def test_a_follower_moves_to_another_folder_and_stays_in_sync(nodes):
         load.go_on()
         load.wait_served()
         assert places(nodes, "moves") == {goal: False}, "and is there after a death"
-        ends(nodes, load)
+        load.finish_level()
     (folder,) = nodes[OTHER].partition_folders("moves-0")
     assert str(folder.parent) == goal

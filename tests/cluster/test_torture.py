@@ -21,7 +21,7 @@ import pytest
 
 from tests.broker_process import KAFKA
 from tests.cluster import hands, hygiene, same, torture
-from tests.cluster.test_nodes_die import PARTITIONS, ends
+from tests.cluster.cluster_load import PARTITIONS
 from tests.cluster.watching import Marks, Pair, Watched
 from tests.transactions.bank import Bank
 from tests.transactions.writers import Confluent
@@ -110,7 +110,7 @@ class Stage:
     def ends(self):
         """Everything is right."""
         nodes = self.hands.nodes
-        ends(nodes, self.load)
+        self.load.finish_level()
         self.pair.finish()
         self.bank.finish()
         self.bank.check()

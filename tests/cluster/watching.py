@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 
 import confluent_kafka as ck
 
-from tests.cluster.test_nodes_die import ClusterLoad
+from tests.cluster.cluster_load import ClusterLoad
 from tests.transactions.reading import committed
 
 LIMIT_S = 60

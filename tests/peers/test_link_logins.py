@@ -1,7 +1,6 @@
 """A link that logs in before it asks: with the right password it is served, a refusal is told with
 its reason, and a login that ends is renewed between two requests."""
 
-import threading
 import time
 
 import pytest
@@ -88,28 +87,6 @@ class Guarded(OtherSide):
         for _ in range(requests):
             self.answer(self.take(), metadata())
         assert self.sock.recv(1) == b"", "the link closes it"
-
-
-@pytest.fixture
-def beside():
-    """Starts a function in a thread that the test waits for; what went wrong there fails it."""
-    threads, wrong = [], []
-
-    def start(run):
-        def kept():
-            try:
-                run()
-            except BaseException as cause:
-                wrong.append(cause)
-
-        threads.append(threading.Thread(target=kept, daemon=True))
-        threads[-1].start()
-
-    yield start
-    for thread in threads:
-        thread.join(60)
-        assert not thread.is_alive()
-    assert not wrong
 
 
 def link_to(turns, server, mechanism, failures, password=PASSWORD, clock=None):

@@ -3,7 +3,6 @@ certificates are checked by authority and name, and what does not agree fails wi
 
 import datetime
 import ssl
-import threading
 
 import pytest
 from peers.other_side import ASK, METADATA, OtherSide, metadata, server, turns
@@ -72,28 +71,6 @@ def encrypted(context):
 def secured(turns, server, context):
     port = server.getsockname()[1]
     return Link(2, "127.0.0.1", port, turns, OsClock(), "node 1", carry=encrypted(lambda: context))
-
-
-@pytest.fixture
-def beside():
-    """Starts a function in a thread that the test waits for; what went wrong there fails it."""
-    threads, wrong = [], []
-
-    def start(run):
-        def kept():
-            try:
-                run()
-            except BaseException as cause:
-                wrong.append(cause)
-
-        threads.append(threading.Thread(target=kept, daemon=True))
-        threads[-1].start()
-
-    yield start
-    for thread in threads:
-        thread.join(60)
-        assert not thread.is_alive()
-    assert not wrong
 
 
 @pytest.mark.parametrize("brokers", [0, 1, MANY])

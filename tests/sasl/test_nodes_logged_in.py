@@ -10,19 +10,18 @@ from benchmarks import kafka
 from tests.authorization.test_node_principals import KEYS as NODE_KEYS
 from tests.authorization.test_node_principals import values_of, versions
 from tests.broker_process import KAFKA
+from tests.cluster.cluster_load import PARTITIONS, ClusterLoad, kill_one_and_bring_it_back
 from tests.cluster.nodes import Nodes
 from tests.console_process import typing
 from tests.differential.link import CLOSED, Link
-from tests.faults.load import Load
 from tests.sasl.logged import PLAIN_MODULE, SCRAM_MODULE
-from tests.tls.nodes_asked import ask, codes
+from tests.tls.nodes_asked import ask, codes, doors, quorum_of
 from tests.tls.secured import Pki, of_broker
 
 pytestmark = [
     pytest.mark.timeout(300),
     pytest.mark.skipif(KAFKA, reason="it looks at the appliance's tables and commands"),
 ]
-PARTITIONS = 3
 REFUSED = "CLUSTER_AUTHORIZATION_FAILED"
 NODE, SECRET, WRONG = "node", "n0de-secret", "wr0ng-secret"
 BROKERS = "listener.name.brokers.scram-sha-512.sasl.jaas.config"
@@ -64,17 +63,6 @@ def logged_in(nodes, pki):
     return nodes
 
 
-class ClusterLoad(Load):
-    at_most = 500
-
-    def __init__(self, nodes, topic):
-        super().__init__(nodes.bootstrap, topic, PARTITIONS)
-        self.nodes = nodes
-
-    def wait_served(self):
-        self.nodes.wait(lambda: self.nodes.whole(self.topic, PARTITIONS), "all are in sync")
-
-
 @pytest.fixture(scope="module")
 def pki(tmp_path_factory):
     return Pki(tmp_path_factory.mktemp("pki"))
@@ -88,38 +76,10 @@ def nodes(tmp_path_factory, pki):
 
 def test_one_is_killed_and_comes_back(nodes):
     nodes.create("each", PARTITIONS)
-    with ClusterLoad(nodes, "each") as load:
-        load.go_on()
-        victim = nodes.partition("each").leader
-        nodes.kill(victim)
-        load.go_on()
-        nodes.start(victim)
-        load.wait_served()
-        load.go_on()
-        load.finish()
-        load.check_errors()
-        load.check_content()
-        nodes.wait(lambda: nodes.level(load.topic, PARTITIONS), "all replicas are level")
-        nodes.compare_replicas(load.topic, PARTITIONS)
+    kill_one_and_bring_it_back(ClusterLoad(nodes, "each"))
 
 
 # Who has no node's login --------------------------------------------------------------------------
-
-
-def doors(nodes):
-    """Where nodes are reached by nodes."""
-    controllers = {place.number: place.controller_port for place in nodes.places}
-    for number, node in nodes.all.items():
-        yield node.host, node.brokers_port
-        yield node.host, controllers[number]
-
-
-def quorum_of(nodes):
-    """(leader, epoch), and what quorum-state has, by node."""
-    topic = {"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}
-    [told] = nodes.ask(55, 1, {"topics": [topic]})["topics"][0]["partitions"]
-    files = [next(one.data.rglob("quorum-state")).read_text() for one in nodes.all.values()]
-    return told["leader_id"], told["leader_epoch"], files
 
 
 def test_who_has_not_logged_in_is_not_served(nodes, pki):

@@ -8,7 +8,6 @@ import time
 import pytest
 
 from benchmarks import kafka
-from tests.broker_process import KAFKA
 from tests.tls.secured import LISTENERS, Pki, Secured
 
 _numbers = itertools.count(1)
@@ -79,6 +78,3 @@ def topic(new_topic):
 
 def fresh_name():
     return f"tls-{os.getpid()}-{next(_numbers)}-{time.time_ns() // 1_000_000 % 10**9}"
-
-
-ours_alone = pytest.mark.skipif(KAFKA, reason="a command of the appliance")

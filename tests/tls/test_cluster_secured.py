@@ -7,9 +7,9 @@ from contextlib import closing
 import pytest
 
 from benchmarks import kafka
+from tests.cluster.cluster_load import ClusterLoad, kill_one_and_bring_it_back
 from tests.cluster.nodes import Nodes
 from tests.differential.link import Link
-from tests.faults.load import Load
 from tests.tls import stock
 from tests.tls.secured import of_broker
 from tests.tls.stock import librdkafka
@@ -48,18 +48,6 @@ class Sealed(Nodes):
         return ",".join(f"{node.host}:{node.tls_port}" for node in self.all.values())
 
 
-class ClusterLoad(Load):
-    at_most = 500
-
-    def __init__(self, nodes, topic):
-        settings = librdkafka(nodes.pki, nodes.sealed_bootstrap, certificate="client")
-        super().__init__(nodes.sealed_bootstrap, topic, PARTITIONS, settings=settings)
-        self.nodes = nodes
-
-    def wait_served(self):
-        self.nodes.wait(lambda: self.nodes.whole(self.topic, PARTITIONS), "all are in sync")
-
-
 @pytest.fixture(scope="module")
 def nodes(tmp_path_factory, pki):
     with Sealed(tmp_path_factory.mktemp("sealed"), pki) as running:
@@ -92,16 +80,5 @@ def test_a_group_reads_what_several_lead(nodes, pki):
 
 def test_one_is_killed_and_comes_back(nodes):
     nodes.create("each", PARTITIONS)
-    with ClusterLoad(nodes, "each") as load:
-        load.go_on()
-        victim = nodes.partition("each").leader
-        nodes.kill(victim)
-        load.go_on()
-        nodes.start(victim)
-        load.wait_served()
-        load.go_on()
-        load.finish()
-        load.check_errors()
-        load.check_content()
-        nodes.wait(lambda: nodes.level(load.topic, PARTITIONS), "all replicas are level")
-        nodes.compare_replicas(load.topic, PARTITIONS)
+    settings = librdkafka(nodes.pki, nodes.sealed_bootstrap, certificate="client")
+    kill_one_and_bring_it_back(ClusterLoad(nodes, "each", nodes.sealed_bootstrap, settings))

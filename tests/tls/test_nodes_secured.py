@@ -19,14 +19,13 @@ from tests.authorization.secured import creation, every
 from tests.authorization.test_node_principals import KEYS as NODE_KEYS
 from tests.authorization.test_node_principals import values_of, versions
 from tests.broker_process import KAFKA
+from tests.cluster.cluster_load import PARTITIONS, ClusterLoad, kill_one_and_bring_it_back
 from tests.cluster.nodes import Nodes
 from tests.differential.link import Link
-from tests.faults.load import Load
-from tests.tls.nodes_asked import ask, codes, send
+from tests.tls.nodes_asked import ask, codes, doors, quorum_of, send
 from tests.tls.secured import of_broker
 
 pytestmark = pytest.mark.timeout(300)
-PARTITIONS = 3
 API_VERSIONS = 18
 ASK_VERSIONS = bytes.fromhex("0000000a 0012 0000 00000001 0000")
 LIMIT_S = 30
@@ -68,17 +67,6 @@ def ports(count, taken):
     return found
 
 
-class ClusterLoad(Load):
-    at_most = 500
-
-    def __init__(self, nodes, topic):
-        super().__init__(nodes.bootstrap, topic, PARTITIONS)
-        self.nodes = nodes
-
-    def wait_served(self):
-        self.nodes.wait(lambda: self.nodes.whole(self.topic, PARTITIONS), "all are in sync")
-
-
 @pytest.fixture(scope="module")
 def nodes(tmp_path_factory, pki):
     made = Nodes(tmp_path_factory.mktemp("nodes"))
@@ -104,11 +92,7 @@ def test_a_cluster_changes_over_node_by_node(tmp_path, pki):
                     nodes.start(number)
                     load.wait_served()
                     load.go_on()
-            load.finish()
-            load.check_errors()
-            load.check_content()
-            nodes.wait(lambda: nodes.level(load.topic, PARTITIONS), "all replicas are level")
-            nodes.compare_replicas(load.topic, PARTITIONS)
+            load.finish_level()
 
 
 def with_both(node, brokers, controllers):
@@ -146,29 +130,9 @@ def tls_alone(node, *_):
     }
 
 
-def doors(nodes):
-    """Where nodes are reached by nodes, and nobody else by plaintext."""
-    controllers = {place.number: place.controller_port for place in nodes.places}
-    for number, node in nodes.all.items():
-        yield node.host, node.brokers_port
-        yield node.host, controllers[number]
-
-
 def test_one_is_killed_and_comes_back(nodes):
     nodes.create("each", PARTITIONS)
-    with ClusterLoad(nodes, "each") as load:
-        load.go_on()
-        victim = nodes.partition("each").leader
-        nodes.kill(victim)
-        load.go_on()
-        nodes.start(victim)
-        load.wait_served()
-        load.go_on()
-        load.finish()
-        load.check_errors()
-        load.check_content()
-        nodes.wait(lambda: nodes.level(load.topic, PARTITIONS), "all replicas are level")
-        nodes.compare_replicas(load.topic, PARTITIONS)
+    kill_one_and_bring_it_back(ClusterLoad(nodes, "each"))
 
 
 def test_a_node_answers_who_shows_a_certificate(nodes, pki):
@@ -217,14 +181,6 @@ NO_TOPIC = "TOPIC_AUTHORIZATION_FAILED"
 
 def as_alice(pki, address):
     return closing(Link(address, context=pki.context(certificate="client")))
-
-
-def quorum_of(nodes):
-    """(leader, epoch), and what quorum-state has, by node."""
-    topic = {"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}
-    [told] = nodes.ask(55, 1, {"topics": [topic]})["topics"][0]["partitions"]
-    files = [next(one.data.rglob("quorum-state")).read_text() for one in nodes.all.values()]
-    return told["leader_id"], told["leader_epoch"], files
 
 
 @pytest.mark.skipif(KAFKA, reason="Apache Kafka refuses some of them by other codes")
