@@ -9,12 +9,8 @@ from appliance.config.metrics_settings import CLIENT_METRICS
 from appliance.config.own_group_settings import GROUP
 from appliance.config.setting import (
     CLUSTER_WIDE,
-    DOUBLE,
-    INT,
-    LONG,
     PER_BROKER,
     READ_ONLY,
-    SHORT,
     TYPE_NAMES,
     Setting,
     shown,
@@ -23,7 +19,6 @@ from appliance.config.topic_settings import BROKER_SYNONYM, TOPIC
 from appliance.config.units import unit_of
 from pages.markdown import NOTE, code, plain, table
 
-_NUMBERS: Final = (INT, LONG, SHORT, DOUBLE)
 _CHANGE: Final = {READ_ONLY: "", PER_BROKER: "of one broker", CLUSTER_WIDE: "yes"}
 _INTRO: Final = f"""\
 # Settings

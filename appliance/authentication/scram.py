@@ -30,7 +30,6 @@ _FINAL = re.compile(
     rf",p=(?P<proof>{_BASE64})"
 )
 _BY_TOKEN: Final = "tokenauth"
-_HEADER_ENDS: Final = 2  # commas of "n,,"
 
 
 class Credential(NamedTuple):

@@ -9,7 +9,6 @@ BrokerId = NewType("BrokerId", int)
 TopicId = NewType("TopicId", bytes)  # 16 bytes, RFC 4122 order
 Handle = NewType("Handle", int)  # of a partition: a row of the shared table and its generation
 
-NO_OFFSET = -1
 NO_EPOCH = -1
 NO_PRODUCER = -1
 NO_TIMESTAMP = -1

@@ -31,7 +31,6 @@ DELAY: Final = "connection.failed.authentication.delay.ms"
 LONGEST_MESSAGE: Final = "sasl.server.max.receive.size"
 _MODULES: Final = {PLAIN: jaas.PLAIN_MODULE, OAUTHBEARER: jaas.OAUTH_MODULE}
 _OAUTH: Final = "sasl.oauthbearer."
-KEYS_URL: Final = f"{_OAUTH}jwks.endpoint.url"
 _SCHEMES: Final = ("https", "file")
 
 

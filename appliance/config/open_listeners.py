@@ -15,7 +15,6 @@ from appliance.config.broker import BrokerConfig
 from appliance.config.listeners import EVERYWHERE, LOOPBACK, Endpoint, in_url
 
 SETTING: Final = "penstock.listeners.without.authentication"
-REFUSE: Final = "refuse"
 ALLOW: Final = "allow"
 ALLOWED: Final = f"{SETTING}={ALLOW}"
 CLIENT_AUTH: Final = "ssl.client.auth"

@@ -52,7 +52,6 @@ LOWEST: Final = {FETCH: 12, VOTE: 2, BEGIN: 0, END: 0}
 HIGHEST: Final = {FETCH: 18, VOTE: 2, BEGIN: 1, END: 1}
 """Versions that we ask in: pre-votes came with Vote v2, diverging epochs with Fetch v12."""
 
-_FIRST_TOPIC_ID: Final = 13
 _ALWAYS: Final = (1 << 63) - 1
 
 Values = dict[str, Any]

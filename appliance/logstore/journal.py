@@ -11,7 +11,7 @@ of the file is written while the other one waits for that; with no half free the
 logs are synced one by one.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from struct import Struct
 from typing import Any, Final, NamedTuple
@@ -287,14 +287,3 @@ def _batches(tail: Tail) -> Iterator[tuple[int, int, int]]:
         assert header[3] == MAGIC, "the CRC held, so these are batches as they were appended"
         yield at, header[0], header[0] + header[6] + 1
         at += header[1] + LENGTH_PREFIX
-
-
-def continuations(
-    tails: Sequence[Tail], wanted: Callable[[bytes, int], bool]
-) -> dict[tuple[bytes, int], Continuation]:
-    """By topic id and partition, of those that are wanted."""
-    found: dict[tuple[bytes, int], list[Tail]] = {}
-    for tail in tails:
-        if wanted(tail.topic_id, tail.partition):
-            found.setdefault((tail.topic_id, tail.partition), []).append(tail)
-    return {key: Continuation(some) for key, some in found.items()}

@@ -50,11 +50,4 @@ def percentile_us(counts: Sequence[int], share: float) -> float:
     return 0.0
 
 
-def mean_us(counts: Sequence[int]) -> float:
-    """The mean, from the middles of the buckets; 0.0 when nothing was counted."""
-    total = sum(counts)
-    weighed = sum(n * sum(bounds(bucket)) for bucket, n in enumerate(counts) if n)
-    return weighed / 2 / total if total else 0.0
-
-
 assert bucket_of(LONGEST_US - 1) == BUCKETS - 1 and bounds(BUCKETS - 1)[1] == LONGEST_US

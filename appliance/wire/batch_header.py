@@ -13,19 +13,15 @@ HEADER_SIZE: Final = 61
 assert HEADER.size == HEADER_SIZE
 
 BASE_OFFSET_AT: Final = 0  # int64
-BATCH_LENGTH_AT: Final = 8  # int32, counts from LENGTH_PREFIX on
 LENGTH_PREFIX: Final = 12
 LEADER_EPOCH_AT: Final = 12  # int32
 MAGIC_AT: Final = 16  # int8
 CRC_AT: Final = 17  # uint32, over everything from ATTRIBUTES_AT on
 ATTRIBUTES_AT: Final = 21  # int16
-LAST_OFFSET_DELTA_AT: Final = 23  # int32
-BASE_TIMESTAMP_AT: Final = 27  # int64, ms
 MAX_TIMESTAMP_AT: Final = 35  # int64, ms
 PRODUCER_ID_AT: Final = 43  # int64
 PRODUCER_EPOCH_AT: Final = 51  # int16
 BASE_SEQUENCE_AT: Final = 53  # int32
-RECORD_COUNT_AT: Final = 57  # int32
 RECORDS_AT: Final = HEADER_SIZE
 
 MAGIC: Final = 2

@@ -5,26 +5,13 @@ Invariant: `starts` and `stops` of what comes out tile the bytes, in order. The 
 whose checksum holds.
 """
 
-from typing import NamedTuple
-
 from appliance.base.errors import INVALID_RECORD, PeerError
 from appliance.wire.record_walk import read_svarint
 from appliance.wire.varint import svarint
 
-
-class RecordPlace(NamedTuple):
-    """One record in the bytes of an opened batch. start, stop: its place, length included.
-    delta: its offset less the batch's base offset. key: None when it has none."""
-
-    start: int
-    stop: int
-    delta: int
-    key: bytes | None
-    has_value: bool
-
-
 Place = tuple[int, int, int, bytes | None, bool]
-"""The fields of `RecordPlace` as a plain tuple."""
+"""(start, stop, delta, key, has value) of one record in the bytes of an opened batch. start, stop:
+its place, length included. delta: its offset less the batch's base offset. key: None for none."""
 
 
 def places(data: bytes, count: int) -> list[Place]:

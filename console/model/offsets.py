@@ -79,11 +79,6 @@ def parse(text: str, now_ms: int) -> tuple[Place, bool]:
     raise usage(f"-o {text!r} is not an offset", f"for example {_GRAMMAR}")
 
 
-def is_duration(text: str) -> bool:
-    """True for text like `1h30m`."""
-    return _DURATION.fullmatch(text) is not None
-
-
 def duration_ms(text: str) -> int:
     """`1h30m` in ms."""
     return sum(int(n) * UNITS_MS[unit] for n, unit in _DURATION_PART.findall(text))

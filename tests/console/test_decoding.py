@@ -171,20 +171,6 @@ def test_what_message_pack_has_no_form_for_is_refused(text):
         packed(text)
 
 
-@pytest.mark.parametrize(
-    ("data", "size", "decoder", "text"),
-    [
-        ("Größe".encode()[:3], 7, TEXT, "Gr"),
-        ("Größe".encode()[:3], 3, HEX, "4772c3"),
-        (b'{"a": 1', 900, TEXT, '{"a": 1'),
-        (b"\x82\xa1", 900, HEX, "82a1"),
-    ],
-)
-def test_the_beginning_of_something_long(data, size, decoder, text):
-    found = decoders().glimpse(data, size)
-    assert (found.decoder, found.text) == (decoder, text)
-
-
 MB = 1 << 20
 BOMBS = {
     "deep json": b"[" * MB,

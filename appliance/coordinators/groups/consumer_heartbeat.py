@@ -42,7 +42,6 @@ from appliance.coordinators.groups.state import Turn, check_bytes, check_room, r
 from appliance.coordinators.runtime.call import Call
 
 JOINS: Final = 0
-LEAVES: Final = -1
 OWN_ID_SINCE: Final = 1
 FEATURE: Final = "group.version"
 _MS: Final = timedelta(milliseconds=1)

@@ -19,7 +19,6 @@ from appliance.wire.request_head import is_flexible
 
 OFFSET_COMMIT: Final = 8
 OFFSET_FETCH: Final = 9
-FIND_COORDINATOR: Final = 10
 JOIN_GROUP: Final = 11
 HEARTBEAT: Final = 12
 LEAVE_GROUP: Final = 13

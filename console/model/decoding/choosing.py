@@ -5,9 +5,7 @@ Callers: `penstock consume --decode`, and screens that show records. A Decoders 
 thread at a time, which may have to wait for a registry.
 """
 
-from codecs import getincrementaldecoder
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Final
 
 from console.model.decoding import kafka_records, message_pack, plain_forms, schemas
@@ -73,16 +71,6 @@ class Decoders:
     def value(self, topic: str, key: bytes | None, value: bytes | None) -> Decoded | None:
         """Decodes a value; None for null. key: of its record, which explains Kafka's own."""
         return None if value is None else self._decoded(topic, VALUE, value, key)
-
-    def glimpse(self, data: bytes, size: int) -> Decoded:
-        """The beginning of a key or value of `size` bytes, of which `data` was kept: text as far as
-        it goes, or digits. Nothing is taken apart, so no decoder is chosen by it."""
-        with suppress(UnicodeDecodeError):
-            # What is cut off may end in the midst of a letter.
-            text = getincrementaldecoder("utf-8")().decode(data, len(data) == size)
-            if plain_forms.is_likely(text):
-                return Decoded(TEXT, text, data)
-        return hexed(data)
 
     def why(self, topic: str, part: str, key: bytes | None, value: bytes | None) -> list[Tried]:
         """Every decoder with what became of it, those that were asked first in front. part: KEY or

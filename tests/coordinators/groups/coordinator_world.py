@@ -56,11 +56,6 @@ def held_by(group):
     return sum(map(bytes_of, group.members.values()))
 
 
-def members_of(group):
-    """Of a classic group."""
-    return group.members.values() if group.KIND == "classic" else ()
-
-
 class World:
     """log: every record ever written, in order. now: ms. check_every: turns between two checks."""
 
