@@ -7,6 +7,7 @@ from appliance.config import bounds
 
 _NETPROC: Final = "netproc/test_bounds_reached.py"
 _BOUNDED: Final = "coordinators/groups/test_groups_bounded.py"
+_ROOM: Final = "ioproc/test_producer_room.py"
 DRIVEN: Final = {
     bounds.CONNECTIONS: f"{_NETPROC}::test_connections_beyond_a_bound_are_closed",
     bounds.CONNECTIONS_OF_ADDRESS: f"{_NETPROC}::test_connections_beyond_a_bound_are_closed",
@@ -38,6 +39,15 @@ DRIVEN: Final = {
     bounds.SEGMENT_FILES: (
         "netproc/test_fetched_files.py"
         "::test_without_descriptors_a_segment_is_a_storage_error_and_others_are_served"
+    ),
+    bounds.PRODUCER_IDS: f"{_ROOM}::test_producers_beyond_the_bound_are_refused_and_others_served",
+    bounds.BATCH_BYTES: f"{_ROOM}::test_a_batch_that_is_too_large_is_told",
+    bounds.WATCHES: "ioproc/test_watches.py::test_a_watch_too_many_is_told_and_waits_otherwise",
+    bounds.PENDING_MEMBERS: (
+        f"{_BOUNDED}::test_members_that_ask_for_ids_and_do_not_join_are_bounded"
+    ),
+    bounds.TRANSACTION_BYTES: (
+        f"{_BOUNDED}::test_partitions_of_transactions_beyond_the_bound_are_refused_and_others_served"
     ),
     bounds.TRANSACTIONAL_IDS: (
         f"{_BOUNDED}::test_transactional_ids_beyond_the_bound_are_refused_and_others_served"

@@ -32,6 +32,11 @@ REGEX: Final = "group-regex-steps"
 OFFSET_METADATA: Final = "offset-metadata"
 CONTROL_REQUESTS: Final = "control-requests"
 SEGMENT_FILES: Final = "segment-files"
+PRODUCER_IDS: Final = "producer-ids"
+PENDING_MEMBERS: Final = "group-pending-members"
+TRANSACTION_BYTES: Final = "transaction-bytes"
+WATCHES: Final = "fetch-watches"
+BATCH_BYTES: Final = "batch-bytes"
 
 
 class Bound(NamedTuple):
@@ -74,6 +79,11 @@ BOUNDS: Final = (
     Bound(OFFSET_METADATA, "Metadata of one committed offset, in characters.", "offset.metadata.max.bytes", "bound-reached", "OFFSET_METADATA_TOO_LARGE for that partition; the others are committed.", "Let the consumer keep its state elsewhere, or raise it."),
     Bound(CONTROL_REQUESTS, "Administrative requests of one network process that are not answered yet.", "penstock.control.max.requests", "bound-reached", "It waits for one of those to be answered; nothing is refused.", "See who asks so much (penstock client list); raise it where clients ask at once and seldom."),
     Bound(SEGMENT_FILES, "Segment files for which one network process has descriptors: a quarter of those that it may open.", "", "segment-unreadable", "KAFKA_STORAGE_ERROR for the partition, upon which consumers ask again.", "Raise the limit of open files, LimitNOFILE= of the unit.", of_host="RLIMIT_NOFILE"),
+    Bound(PRODUCER_IDS, "Producers (idempotent ones, which most are) that all partitions of this node remember, so that a batch sent twice is stored once; shared by the I/O processes.", "penstock.producer.ids.max", "bound-reached", "Producers that are silent for a quarter of an hour are forgotten; without any, POLICY_VIOLATION for the batch of one that is not known.", "See who makes them (penstock client list); let producers live longer, or shorten producer.id.expiration.ms; else raise it: each takes some 0.4 to 1 KB."),
+    Bound(PENDING_MEMBERS, "Members of one classic group that have been given an id (KIP-394) and have not joined with it yet.", "penstock.group.pending.members.max", "bound-reached", "COORDINATOR_LOAD_IN_PROGRESS, on which consumers ask again.", "See which client asks for ids and does not join (penstock client list), or raise it."),
+    Bound(TRANSACTION_BYTES, "Memory for transactional ids and the partitions of their transactions, shared by the I/O processes.", "penstock.transaction.metadata.max.bytes", "bound-reached", "POLICY_VIOLATION for a new id, TRANSACTION_ABORTABLE where partitions are added.", "See whose transactions have so many partitions (penstock txn list), or raise it."),
+    Bound(WATCHES, "Fetches of more than 64 partitions that wait, of one network process at one I/O process; each is looked at whenever something grows.", "penstock.fetch.watches.max", "bound-reached", "None: such a fetch waits at each of its partitions instead, which takes more processor time.", "See who reads so many partitions (penstock client list), or raise it."),
+    Bound(BATCH_BYTES, "Bytes of one produced batch, as it comes; of one topic by its max.message.bytes.", "message.max.bytes", "bound-reached", "MESSAGE_TOO_LARGE for that batch; producers cut it and send the parts.", "Lower batch.size and max.request.size of the producer, or raise it (penstock topic config set)."),
 )  # fmt: skip
 """Append only: a process counts by the place in this table (`ring/bound_table.py`)."""
 

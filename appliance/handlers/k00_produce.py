@@ -15,6 +15,7 @@ from appliance.authorization.apis import declared
 from appliance.authorization.needs import WRITE_TOPIC
 from appliance.base import errors
 from appliance.base.ids import INTERNAL_TOPICS
+from appliance.config.bounds import PRODUCER_IDS, setting_of
 from appliance.handlers import gather
 from appliance.handlers.exchange import WORK, Exchange, Handler, Host, Piece, Route, Steps
 from appliance.handlers.leaders import NO_TAGS, CurrentLeaders
@@ -46,6 +47,7 @@ _MESSAGES = {
     errors.UNSUPPORTED_COMPRESSION_TYPE: "zstd needs Produce version 7 or later; use a newer client"
     " or another compression.type",
     errors.KAFKA_STORAGE_ERROR: "the partition's storage is offline or short of space; see the log",
+    errors.POLICY_VIOLATION: f"so many producers are remembered here: {setting_of(PRODUCER_IDS)}",
 }
 
 _PACE: Final = OWN + 3

@@ -7,10 +7,12 @@ core.
 
 from appliance.base import errors
 from appliance.base.errors import DiskFull, PeerError, StorageFailed
+from appliance.config.bounds import BATCH_BYTES
 from appliance.ioproc.asker import NetprocPeer, Nobody, refusal
 from appliance.ioproc.failing import HELD, LOST, Failures
 from appliance.ioproc.partition import Partition
 from appliance.ioproc.postponing import Postponed
+from appliance.ioproc.producer_room import ProducerRoom
 from appliance.ioproc.served import ServedPartitions
 from appliance.ring.messages import APPENDED, MARK_COMMIT, UNVERIFIED, Message
 from appliance.wire.batch import LongWalk, Walk
@@ -19,7 +21,8 @@ from appliance.wire.markers import Marker
 
 class Appends:
     """touched: the partitions that something was staged for in this turn. count: of batches that
-    were staged so far. postponed: has batches whose records are walked over in several turns."""
+    were staged so far. postponed: has batches whose records are walked over in several turns.
+    producers: whether there is room for more of them."""
 
     __slots__ = (
         "_failures",
@@ -28,11 +31,16 @@ class Appends:
         "_walks",
         "count",
         "postponed",
+        "producers",
         "touched",
         "unwritten",
     )
 
-    def __init__(self, served: ServedPartitions, failures: Failures) -> None:
+    def __init__(
+        self, served: ServedPartitions, failures: Failures, producers: ProducerRoom | None = None
+    ) -> None:
+        """producers: without it, any number of them is remembered."""
+        self.producers = producers or ProducerRoom(served)
         self._served = served
         self._failures = failures
         self._nobody = Nobody()
@@ -58,7 +66,10 @@ class Appends:
         else:
             try:
                 batch = asker.arena[position : position + length]
+                if self.producers.is_full:
+                    self.producers.check_batch(batch, partition.log.producers, now_ms)
                 if flags and (guard := partition.unverified(batch, flags, guard, now_ms)):
+                    self.producers.count_producers(partition.log.producers)
                     code = errors.INVALID_TXN_STATE
                     asker.out.append((UNVERIFIED, code + 1, handle, token, guard))
                     return
@@ -81,10 +92,22 @@ class Appends:
                 if partition.space.wrote(length):
                     self._served.stirred = True
                 return
+        self._refuse_for_now(asker, partition, message, code, now_ms)
+
+    def _refuse_for_now(
+        self,
+        asker: NetprocPeer,
+        partition: Partition | None,
+        message: Message,
+        code: int,
+        now_ms: int,
+    ) -> None:
+        _, flags, handle, token, position, guard, _, _, _, _, _, _, length, _, _ = message
         if flags and partition is not None and partition.progress.leads:
             # no later one of an unknown producer passes what is refused and will be tried again
             batch = asker.arena[position : position + length]
             partition.unverified(batch, flags, guard, now_ms)
+            self.producers.count_producers(partition.log.producers)
         self._walks.pop((asker.index, token), None)
         asker.out.append(refusal(APPENDED, code, handle, token))
 
@@ -102,6 +125,9 @@ class Appends:
         if isinstance(error, LongWalk):
             self.postponed.put_back(asker, message, error.walk)
             return
+        self._walks.pop((asker.index, message.token), None)
+        if error.code == errors.MESSAGE_TOO_LARGE:
+            self._served.reach(BATCH_BYTES, f"{partition}: {error}")
         start, handle, token = partition.log.log_start_offset, message.handle, message.token
         asker.out.append((APPENDED, error.code + 1, handle, token, -1, -1, start, -1))
 
@@ -194,6 +220,9 @@ class Appends:
             self._failures.fail(partition, failure)
         else:
             self._served.rows.changed[partition] = None
+            states = log.producers
+            if len(states.producers) + len(states.unverified) != states.counted:
+                self.producers.count_producers(states)
 
     def _no_room(self, partition: Partition, what: int) -> None:
         partition.space.exhausted()

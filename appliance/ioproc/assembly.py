@@ -17,10 +17,11 @@ from appliance.base.ids import TRANSACTIONS_TOPIC
 from appliance.base.level import LevelTime
 from appliance.base.retention_clock import RetentionClock
 from appliance.base.space import KEEP_FREE_PERCENT, SpaceGuard
-from appliance.config import between_nodes
+from appliance.config import between_nodes, bounds
 from appliance.coordinators.kinds import KINDS
 from appliance.coordinators.runtime.ending import Ending
 from appliance.coordinators.runtime.kind import Kind, Lent
+from appliance.coordinators.runtime.room import share_of
 from appliance.ioproc.appending import Appends
 from appliance.ioproc.arrivals import Dispatcher
 from appliance.ioproc.asker import NetprocPeer
@@ -50,6 +51,7 @@ from appliance.ioproc.opening import Opener
 from appliance.ioproc.partition import Partition
 from appliance.ioproc.probing import FolderProbe
 from appliance.ioproc.producer_ids import ProducerIdPool
+from appliance.ioproc.producer_room import ProducerRoom
 from appliance.ioproc.pulling.env import Env
 from appliance.ioproc.pulling.parting import DivergenceTruncation
 from appliance.ioproc.pulling.pulling import LeaderChanges, Pulling
@@ -227,13 +229,17 @@ class Assembly:
             Rows(seat.partitions),
             Syncing(self._workers.syncs, journals, links.pending, self._count_flush()),
             [SpaceGuard(keep, KEEP_FREE_PERCENT) for _ in self._dirs.paths],
+            self._events.reach,
         )
+        served.watches.most = seat.config.int(bounds.setting_of(bounds.WATCHES))
         for index, arena in enumerate(seat.arenas):
             served.askers[index] = NetprocPeer(index, arena, links.writer(NETPROC, index))
         for index, writer in self._siblings.items():
             served.siblings[index] = NetprocPeer(index, memoryview(b""), writer)
         failures = Failures(served, self._report)
-        appends = Appends(served, failures)
+        most = share_of(seat.config, bounds.setting_of(bounds.PRODUCER_IDS), seat.ioprocs)
+        room = ProducerRoom(served, most)
+        appends = Appends(served, failures, room)
         cluster = ThroughControl(seat.config, self._follower, links)
         replicas = Replicas(served, cluster, self._throttling.leader)
         questions = PartitionReads(served, appends, failures, trims.add, replicas)

@@ -13,6 +13,7 @@ from typing import Final
 
 from appliance.base import errors
 from appliance.base.errors import DiskFull, PeerError, StorageFailed
+from appliance.config.bounds import WATCHES, setting_of
 from appliance.ioproc import reading
 from appliance.ioproc.appending import Appends
 from appliance.ioproc.asker import Completion, NetprocPeer, refusal
@@ -271,6 +272,8 @@ class PartitionReads:
                         served.syncing.request_sync(partition)
                 return
             code = errors.THROTTLING_QUOTA_EXCEEDED
+            why = f"{served.watches.most} fetches wait: {setting_of(WATCHES)}"
+            served.reach(WATCHES, why)
         asker.out.append((NEWS, code + 1, 0, message.token))
 
     def tell_watching(self) -> None:

@@ -5,7 +5,7 @@ Invariant: `partitions` holds what is served, `refused` the rows of what could n
 row is in both. Made first; the parts that work on it know each other only downwards.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from appliance.base import errors
@@ -15,6 +15,9 @@ from appliance.ioproc.partition import Partition
 from appliance.ioproc.purgatory import Purgatory
 from appliance.ioproc.rows import Rows
 from appliance.ioproc.syncing import Syncing
+
+Reach = Callable[[str, str], None]
+"""Told of a bound that was reached, and why."""
 
 PARKED_READS: Final = 1 << 16
 """How many reads one netproc may have parked; each takes 300 bytes."""
@@ -26,7 +29,8 @@ class ServedPartitions:
     folder. starved: rows of followers that found no room. damaged: row → topic id and partition, of
     replicas that are fetched anew when others do without them. stirred: there is something for
     the chores, whatever the clock says. now_ms: the time of this turn. fetched: another replica
-    has, since that was looked at. isolated: this node is cut off from the others, it seems."""
+    has, since that was looked at. isolated: this node is cut off from the others, it seems. reach:
+    told of bounds."""
 
     __slots__ = (
         "askers",
@@ -36,6 +40,7 @@ class ServedPartitions:
         "now_ms",
         "partitions",
         "purgatory",
+        "reach",
         "refused",
         "rows",
         "siblings",
@@ -46,8 +51,15 @@ class ServedPartitions:
         "watches",
     )
 
-    def __init__(self, rows: Rows, syncing: Syncing, spaces: Sequence[SpaceGuard]) -> None:
+    def __init__(
+        self,
+        rows: Rows,
+        syncing: Syncing,
+        spaces: Sequence[SpaceGuard],
+        reach: Reach = lambda _bound, _why: None,
+    ) -> None:
         self.rows = rows
+        self.reach = reach
         self.syncing = syncing
         self.spaces = spaces
         self.partitions: dict[int, Partition] = {}

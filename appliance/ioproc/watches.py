@@ -17,7 +17,8 @@ from appliance.ring.messages import WATCHED, WATCHED_BYTES
 from appliance.ring.partition_table import COLUMNS, ROW_MASK
 
 MOST: Final = 256
-"""So many watches one netproc may have: each is looked at in each turn in which something grows."""
+"""So many watches one netproc may have by default: each is looked at in each turn in which
+something grows."""
 MOST_ROWS: Final = 1 << 18
 """So many rows they may name together; each takes some 60 bytes."""
 
@@ -59,11 +60,12 @@ def unmoved(
 
 class Watches:
     """Every watch of one ioproc. waits: whether there is any. While there is, `moved` is told of
-    each row."""
+    each row. most: of one netproc."""
 
-    __slots__ = ("_by_request", "_moved", "_rows", "waits")
+    __slots__ = ("_by_request", "_moved", "_rows", "most", "waits")
 
     def __init__(self) -> None:
+        self.most = MOST
         self.waits = False
         self._by_request: dict[int, list[FetchWatch]] = {}
         self._rows: dict[int, list[int]] = {}  # by peer: how many each of its watches names
@@ -72,7 +74,7 @@ class Watches:
     def add(self, watch: FetchWatch) -> bool:
         """Keep it until it is taken; False when its peer has so many that it must not."""
         rows = self._rows.setdefault(watch.peer, [])
-        if len(rows) >= MOST or sum(rows) + len(watch.rows) > MOST_ROWS:
+        if len(rows) >= self.most or sum(rows) + len(watch.rows) > MOST_ROWS:
             return False
         rows.append(len(watch.rows))
         self._by_request.setdefault(watch.peer << 32 | watch.token >> 32, []).append(watch)

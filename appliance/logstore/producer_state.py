@@ -6,7 +6,6 @@ snapshot and the batches behind it. Hot functions: `check` before a batch is sta
 it is.
 """
 
-from collections import deque
 from typing import Final, NamedTuple
 
 from appliance.base.errors import (
@@ -59,7 +58,7 @@ class Producer:
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
-        self.batches: deque[Written] = deque(maxlen=WINDOW)
+        self.batches: list[Written] = []  # a deque takes five times the memory
         self.next_sequence = 0
         self.last_timestamp = -1
         self.last_seen_ms = 0
@@ -83,9 +82,10 @@ class ProducerStates:
     transaction that has no marker began. unverified: by the id of its producer, one that is not
     known to be open; forgotten when it is, and with every marker. verified: the epoch with which a
     producer may begin one, as its coordinator said unasked; forgotten with every marker. news: what
-    became of transactions since somebody who wants to know looked; None while nobody does."""
+    became of transactions since somebody who wants to know looked; None while nobody does. counted:
+    how many producers are counted of it (`ioproc/producer_room.py`)."""
 
-    __slots__ = ("_guard", "news", "open", "producers", "unverified", "verified")
+    __slots__ = ("_guard", "counted", "news", "open", "producers", "unverified", "verified")
 
     def __init__(self) -> None:
         self.producers: dict[int, Producer] = {}
@@ -93,7 +93,16 @@ class ProducerStates:
         self.unverified: dict[int, Unverified] = {}
         self.verified: dict[int, int] = {}
         self.news: list[Change] | None = None
+        self.counted = 0
         self._guard = 0
+
+    def size(self) -> int:
+        """How many producers it remembers, those included that have asked for a guard only."""
+        return len(self.producers) + len(self.unverified)
+
+    def remembers(self, producer_id: int) -> bool:
+        """True if it remembers the producer."""
+        return producer_id in self.producers or producer_id in self.unverified
 
     def become(self, other: "ProducerStates") -> None:
         """The log went back to where it had that state."""
@@ -260,7 +269,10 @@ class ProducerStates:
                 self.news.append((header[9], base_offset, -1, -1))
         last = -1 if header[11] < 0 else (header[11] + delta) % _SEQUENCES
         known.next_sequence = (last + 1) % _SEQUENCES
-        known.batches.append((last, base_offset + delta, delta, header[8]))
+        batches = known.batches
+        batches.append((last, base_offset + delta, delta, header[8]))
+        if len(batches) > WINDOW:
+            del batches[0]
 
     def end_transaction(
         self, header: HeaderFields, offset: int, now_ms: int, marker: Marker | None

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.base import errors
+from appliance.config import bounds
 from appliance.ioproc import watches
 from appliance.ioproc.watches import FetchWatch, Watches, rows_of
 from appliance.ring.messages import (
@@ -199,3 +200,17 @@ def test_beyond_what_may_be_watched_it_is_refused(world):
         watch(world, 0, token=number << 32)
     watch(world, 1, token=1 << 50)
     assert news(world.turn()) == [(1 << 50, errors.THROTTLING_QUOTA_EXCEEDED)]
+
+
+def test_a_watch_too_many_is_told_and_waits_otherwise(world):
+    reached = []
+    world.served.reach = lambda bound, why: reached.append((bound, why))
+    world.served.watches.most = 2
+    for number in range(3):
+        watch(world, 0, token=number << 32)
+    assert news(world.turn()) == [(2 << 32, errors.THROTTLING_QUOTA_EXCEEDED)]
+    ((bound, why),) = reached
+    assert bound == bounds.WATCHES and bounds.setting_of(bounds.WATCHES) in why
+    watch(world, 1, token=9 << 32, peer=1)
+    world.append(1, batch(b"a"), acks=1)
+    assert (9 << 32, 0) in news(world.settle()), "others are served"

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from appliance.base import errors
 from appliance.base.errors import PeerError
-from appliance.config.bounds import GROUP_MEMBERS
+from appliance.config.bounds import GROUP_MEMBERS, PENDING_MEMBERS
 from appliance.coordinators.groups.classic_answers import join_refused, joined, roster, sync_refused
 from appliance.coordinators.groups.classic_group import ClassicGroup
 from appliance.coordinators.groups.classic_rebalance import (
@@ -22,6 +22,7 @@ from appliance.coordinators.groups.classic_rebalance import (
 from appliance.coordinators.groups.classic_state import (
     COMPLETING,
     EMPTY,
+    PENDING_BYTES,
     PREPARING,
     RECORD_VERSION,
     STABLE,
@@ -97,6 +98,17 @@ def _check_bytes(turn: Turn, request: Any, group: Any, protocols: Protocols) -> 
     check_bytes(turn, request.group_id, bytes_of(protocols) - before)
 
 
+def _check_pending(turn: Turn, group: ClassicGroup, member_id: str) -> None:
+    """Checks that there is room for one more member to be, which is kept, and waited for by the
+    others, until it joins. The error code is one on which consumers ask again."""
+    most = turn.state.settings.max_pending
+    if len(group.pending_joins) >= most:
+        why = f"{most} members to be of this group have not joined yet"
+        code = errors.COORDINATOR_LOAD_IN_PROGRESS
+        raise refuse(turn, PENDING_MEMBERS, group.group_id, why, code)
+    check_bytes(turn, group.group_id, PENDING_BYTES + len(member_id))
+
+
 def _new_group(turn: Turn, request: Any, protocols: Protocols) -> Any:
     if request.member_id:
         raise PeerError(errors.UNKNOWN_MEMBER_ID, f"there is no group {request.group_id}")
@@ -137,8 +149,9 @@ def _join_new(
     member_id = f"{call.client_id if instance_id is None else instance_id}-{unique}"
     _check_texts(request, member_id, protocols)
     if instance_id is None and call.version >= KNOWN_ID_SINCE:
+        _check_pending(turn, group, member_id)
         until = turn.now_ms + request.session_timeout // _MS
-        group.pending_joins[member_id] = until
+        group.give_out(member_id, until)
         turn.wake_at(group, until)
         turn.answer(call, join_refused(call, member_id, errors.MEMBER_ID_REQUIRED))
     elif instance_id in group.static_members:

@@ -172,7 +172,7 @@ def expire(turn: Turn, group: ClassicState) -> None:
     """Do what is due: ids never used, sessions, the end of a phase."""
     now = turn.now_ms
     for member_id in [one for one, until in group.pending_joins.items() if until <= now]:
-        if group.pending_joins.pop(member_id, None) is not None:
+        if group.forget_pending(member_id):
             complete_if_all_joined(turn, group)
     for member in list(group.members.values()):
         if member.deadline_ms <= now and member.member_id in group.members:

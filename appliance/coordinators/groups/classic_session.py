@@ -139,8 +139,7 @@ def leave(turn: Turn, call: Call, request: Any) -> None:
 def _leave_one(turn: Turn, group: ClassicGroup, member_id: str, instance_id: str | None) -> None:
     if not member_id and instance_id is not None:
         member_id = group.static_members.get(instance_id, "")
-    if instance_id is None and member_id in group.pending_joins:
-        del group.pending_joins[member_id]
+    if instance_id is None and group.forget_pending(member_id):
         complete_if_all_joined(turn, group)
         return
     drop_member(turn, group, group.check_member(member_id, instance_id))

@@ -28,6 +28,10 @@ STABLE: Final = "Stable"
 RECORD_VERSION: Final = 3  # what Kafka 4.3 writes
 
 
+PENDING_BYTES: Final = 256
+"""Of memory that an id takes besides its text."""
+
+
 class ClassicState(Group):
     """Attributes, times in ms.
 
@@ -74,7 +78,20 @@ class ClassicState(Group):
         if self.leader is None:
             self.leader = member.member_id
         self._enter(member)
-        self.pending_joins.pop(member.member_id, None)
+        self.forget_pending(member.member_id)
+
+    def give_out(self, member_id: str, until_ms: int) -> None:
+        """A member to be has this id until then."""
+        assert member_id not in self.pending_joins
+        self.pending_joins[member_id] = until_ms
+        self.hold_bytes(PENDING_BYTES + len(member_id))
+
+    def forget_pending(self, member_id: str) -> bool:
+        """The id is used, or not waited for any longer; False if it was not given out."""
+        if self.pending_joins.pop(member_id, None) is None:
+            return False
+        self.hold_bytes(-PENDING_BYTES - len(member_id))
+        return True
 
     def _enter(self, member: Member) -> None:
         self.members[member.member_id] = member
@@ -91,8 +108,9 @@ class ClassicState(Group):
             self._count(member.protocols, -1)
             if member.instance_id is not None:
                 self.static_members.pop(member.instance_id, None)
-        for waiting in (self.awaiting_join, self.awaiting_sync, self.pending_joins):
+        for waiting in (self.awaiting_join, self.awaiting_sync):
             waiting.pop(member_id, None)
+        self.forget_pending(member_id)
         self.pending_syncs.pop(member_id, None)
         if self.leader == member_id:
             self.leader = next(iter(self.members), None)
@@ -227,6 +245,7 @@ class ClassicState(Group):
         """Be what the record says. Called by replay alone."""
         self.release()
         self.hold_bytes(len(self.group_id))
+        self.hold_bytes(sum(PENDING_BYTES + len(one) for one in self.pending_joins))
         before, self.members = self.members, {}
         self.static_members, self.support = {}, {}
         for found in value.members:

@@ -24,6 +24,7 @@ class GroupSettings:
     consumer_assignors: tuple[str, ...] = ("uniform", "range")
     migration_policy: str = "bidirectional"
     regex_max_steps: int = 134_217_728
+    max_pending: int = 5000
 
 
 def from_config(config: BrokerConfig, partitions: int) -> GroupSettings:
@@ -44,4 +45,5 @@ def from_config(config: BrokerConfig, partitions: int) -> GroupSettings:
         consumer_assignors=config.list("group.consumer.assignors") or tuple(ASSIGNORS),
         migration_policy=config.text("group.consumer.migration.policy"),
         regex_max_steps=config.int("penstock.group.regex.max.steps"),
+        max_pending=config.int("penstock.group.pending.members.max"),
     )

@@ -222,8 +222,10 @@ def check_bytes(turn: Turn, group_id: str, more: int) -> None:
         raise refuse(turn, GROUP_BYTES, group_id, why)
 
 
-def refuse(turn: Turn, bound: str, group_id: str, why: str) -> PeerError:
+def refuse(
+    turn: Turn, bound: str, group_id: str, why: str, code: int = GROUP_MAX_SIZE_REACHED
+) -> PeerError:
     """The refusal of what is beyond a bound, which the log is told of."""
     told = {"bound": bound, "group": group_id[:_SHOWN], "why": f"{why}: {setting_of(bound)}"}
     turn.add_note("bound-reached", bound, told, is_loss=True)
-    return PeerError(GROUP_MAX_SIZE_REACHED, f"{why}; raise {setting_of(bound)}")
+    return PeerError(code, f"{why}; raise {setting_of(bound)}")

@@ -4,7 +4,7 @@ from collections.abc import Generator, Sequence
 from typing import Any, ClassVar, Final
 
 from appliance.base import errors
-from appliance.config.bounds import TRANSACTIONAL_IDS, setting_of
+from appliance.config.bounds import TRANSACTION_BYTES, TRANSACTIONAL_IDS, setting_of
 from appliance.config.broker import BrokerConfig
 from appliance.config.internal_topics import TRANSACTIONS as TOPIC
 from appliance.config.internal_topics import InternalTopic
@@ -53,7 +53,8 @@ class TransactionsKind(Kind):
             lent.time,
             ShardRoom(
                 share_of(config, setting_of(TRANSACTIONAL_IDS), lent.processes),
-                beside=lent.beside,
+                share_of(config, setting_of(TRANSACTION_BYTES), lent.processes),
+                lent.beside,
             ),
         )
 

@@ -21,7 +21,13 @@ from appliance.coordinators.runtime.kind import partition_of
 from appliance.coordinators.runtime.rows import rows
 from appliance.coordinators.transactions.answers import answered, code_for
 from appliance.coordinators.transactions.record_bytes import EncodedPartitions, topic_bytes
-from appliance.coordinators.transactions.state import TransactionsState, Turn, move_transaction
+from appliance.coordinators.transactions.state import (
+    PARTITION_BYTES,
+    TransactionsState,
+    Turn,
+    lacks_bytes,
+    move_transaction,
+)
 from appliance.coordinators.transactions.states import ONGOING, PREPARED
 from appliance.coordinators.transactions.transaction import EPOCH_RISES, LAST_EPOCH
 
@@ -244,6 +250,9 @@ def add(
     more = None if looked is None else looked.more
     if looked is not None and more is not None and looked.over != found.partitions:
         raise PeerError(errors.CONCURRENT_TRANSACTIONS, "it has changed meanwhile")
+    fresh = PARTITION_BYTES * len(partitions - found.partitions)
+    if turn.state.room.lacks(fresh):
+        raise lacks_bytes(turn, known.transactional_id, errors.TRANSACTION_ABORTABLE)
     to = found.with_partitions(partitions, version, turn.wall_ms)
     move_transaction(turn, known.transactional_id, to, more)
     turn.state.openings.append(PartitionsAdded(to.producer_id, to.epoch, partitions))

@@ -10,11 +10,18 @@ from typing import Any
 
 from appliance.base import errors
 from appliance.base.errors import PeerError
-from appliance.config.bounds import TRANSACTIONAL_IDS, setting_of
+from appliance.config.bounds import TRANSACTIONAL_IDS
 from appliance.coordinators.runtime.call import Call
 from appliance.coordinators.transactions.answers import answered, code_for
 from appliance.coordinators.transactions.ending import fence
-from appliance.coordinators.transactions.state import TransactionalId, Turn, move_transaction
+from appliance.coordinators.transactions.state import (
+    ID_BYTES,
+    TransactionalId,
+    Turn,
+    lacks_bytes,
+    move_transaction,
+    refuse,
+)
 from appliance.coordinators.transactions.states import ONGOING, PREPARED
 from appliance.coordinators.transactions.transaction import (
     LAST_EPOCH,
@@ -27,7 +34,6 @@ from appliance.coordinators.transactions.transaction import (
 from appliance.coordinators.transactions.waiting import TooEarly
 
 _MS = timedelta(milliseconds=1)
-_SHOWN = 100  # characters of a name in an event
 Expected = tuple[int, int]
 """Producer id and epoch that the asking producer has."""
 
@@ -77,10 +83,10 @@ def _check_room(turn: Turn, transactional_id: str) -> None:
     """Raises PeerError(POLICY_VIOLATION), fatal to producers, where one more is too many."""
     room = turn.state.room
     if room.is_full():
-        why = f"{room.most} transactional ids are kept: {setting_of(TRANSACTIONAL_IDS)}"
-        told = {"bound": TRANSACTIONAL_IDS, "transaction": transactional_id[:_SHOWN], "why": why}
-        turn.add_note("bound-reached", TRANSACTIONAL_IDS, told, is_loss=True)
-        raise PeerError(errors.POLICY_VIOLATION, why)
+        what = f"{room.most} transactional ids are kept"
+        raise refuse(turn, TRANSACTIONAL_IDS, transactional_id, what, errors.POLICY_VIOLATION)
+    if room.lacks(ID_BYTES + len(transactional_id)):
+        raise lacks_bytes(turn, transactional_id, errors.POLICY_VIOLATION)
 
 
 def _check(found: Transaction, expected: Expected | None, transactional_id: str) -> None:

@@ -117,6 +117,7 @@ class TransactionShard(Shard[TransactionsState]):
 
     def forget_state(self) -> None:
         self.state.known.clear()
+        self.state.held_bytes = 0
         self.state.endings.clear()
         self.state.openings.clear()
         self.state.waiting.clear()
@@ -131,6 +132,9 @@ class TransactionShard(Shard[TransactionsState]):
 
     def size(self) -> int:
         return len(self.state.known)
+
+    def held_bytes(self) -> int:
+        return self.state.held_bytes
 
     def knows(self, producer_id: int, where: Partition) -> int:
         for known in self.state.known.values():

@@ -12,6 +12,7 @@ from appliance.base.errors import (
     INVALID_PRODUCER_ID_MAPPING,
     PeerError,
 )
+from appliance.config.bounds import TRANSACTION_BYTES, setting_of
 from appliance.coordinators.runtime import turn as runtime
 from appliance.coordinators.runtime.call import NEVER, expiry_time
 from appliance.coordinators.runtime.ending import Ending, Partition, PartitionsAdded
@@ -36,6 +37,7 @@ from appliance.coordinators.transactions.transaction import (
 from appliance.coordinators.transactions.waiting import AN_ID, TooEarly, WaitingRequest
 from appliance.metadata.image import MetadataImage
 
+_SHOWN: Final = 100  # characters of a name in an event
 _DOUBT_MS: Final = 60_000
 """Between two looks whether a clock that jumped ahead is believed by now."""
 
@@ -43,12 +45,14 @@ _DOUBT_MS: Final = 60_000
 class TransactionalId(runtime.Timed):
     """One transactional id. last_epoch: what its producer had before its present one, so that the
     same InitProducerId again gets the same answer (KIP-360), or -1. ending: number of the one under
-    way, and unmarked: its partitions that have no marker yet. members: of its last record."""
+    way, and unmarked: its partitions that have no marker yet. members: of its last record.
+    held_bytes: of memory, as counted in the state."""
 
     __slots__ = (
         "_begun",
         "_due",
         "ending",
+        "held_bytes",
         "last_epoch",
         "members",
         "transaction",
@@ -68,6 +72,7 @@ class TransactionalId(runtime.Timed):
         self.last_epoch = NO_EPOCH
         self.ending = 0
         self.members = NOBODY
+        self.held_bytes = 0
         self.unmarked: set[Partition] = set()
         self._begun = (-1, NEVER)  # as the log says, and when that transaction is aborted
         self._due = due
@@ -104,6 +109,12 @@ class TransactionalId(runtime.Timed):
             self._due(turn, self)
 
 
+ID_BYTES: Final = 400
+"""Of memory that a transactional id takes besides its text."""
+PARTITION_BYTES: Final = 160
+"""The same of a partition in a transaction."""
+
+
 class TransactionsState:
     """partition: of `__transaction_state`. epoch: leader epoch in which this coordinator serves;
     it goes into its markers. known: by transactional id. endings: decided, and not taken yet.
@@ -112,7 +123,8 @@ class TransactionsState:
 
     image: the metadata that this process follows. take_id: a producer id that nobody had, None when
     one must be asked for first. due: what to do when an id's deadline has come. believed: as `Lent`
-    has it. room: for more ids.
+    has it. room: for more ids, and what belongs to them. held_bytes: of memory that all of them
+    take.
     """
 
     def __init__(
@@ -139,6 +151,13 @@ class TransactionsState:
         self.ended = 0
         self.openings: list[PartitionsAdded] = []
         self.waiting: dict[str, dict[int, WaitingRequest]] = {}
+        self.held_bytes = 0
+
+    def count_bytes(self, known: TransactionalId, held: int) -> None:
+        """An id takes so many bytes now."""
+        self.held_bytes += held - known.held_bytes
+        known.held_bytes = held
+        assert self.held_bytes >= 0
 
     @property
     def version(self) -> int:
@@ -177,6 +196,20 @@ class TransactionsState:
 
 Turn: TypeAlias = runtime.Turn[TransactionsState]
 """A turn of a transaction coordinator."""
+
+
+def lacks_bytes(turn: Turn, transactional_id: str, code: int) -> PeerError:
+    """The refusal of what its room lacks the bytes for."""
+    what = f"transactional ids and their partitions take {turn.state.room.most_bytes} bytes"
+    return refuse(turn, TRANSACTION_BYTES, transactional_id, what, code)
+
+
+def refuse(turn: Turn, bound: str, transactional_id: str, what: str, code: int) -> PeerError:
+    """The refusal of what is beyond a bound, which the log is told of."""
+    why = f"{what}: {setting_of(bound)}"
+    told = {"bound": bound, "transaction": transactional_id[:_SHOWN], "why": why}
+    turn.add_note("bound-reached", bound, told, is_loss=True)
+    return PeerError(code, why)
 
 
 def move_transaction(

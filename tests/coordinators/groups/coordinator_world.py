@@ -3,7 +3,7 @@
 from itertools import count
 from types import SimpleNamespace
 
-from appliance.coordinators.groups.classic_state import EMPTY, STABLE
+from appliance.coordinators.groups.classic_state import EMPTY, PENDING_BYTES, STABLE
 from appliance.coordinators.groups.consumer_state import bytes_of
 from appliance.coordinators.groups.settings import GroupSettings
 from appliance.coordinators.groups.shard import GroupShard
@@ -50,9 +50,10 @@ def add_topic(image: MetadataImage, name: str, topic_id: bytes, partitions: int)
 
 
 def held_by(group):
-    """Bytes of what its members say."""
+    """Bytes of what its members say, and of ids that were given out."""
     if group.KIND == "classic":
-        return sum(member.held_bytes() for member in group.members.values())
+        given = sum(PENDING_BYTES + len(one) for one in group.pending_joins)
+        return given + sum(member.held_bytes() for member in group.members.values())
     return sum(map(bytes_of, group.members.values()))
 
 

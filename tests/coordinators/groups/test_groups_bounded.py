@@ -14,7 +14,7 @@ from appliance.coordinators.transactions.shard import TransactionShard
 from tests.coordinators.transactions.transaction_world import INIT
 from tests.coordinators.transactions.transaction_world import World as TransactionWorld
 
-COMMIT, TXN_COMMIT, JOIN, SYNC, HEARTBEAT = 8, 28, 11, 14, 68
+COMMIT, TXN_COMMIT, JOIN, SYNC, HEARTBEAT, LEAVE = 8, 28, 11, 14, 68, 13
 BEYOND = errors.GROUP_MAX_SIZE_REACHED
 MANY = 4
 
@@ -81,7 +81,7 @@ class Transactions(Bounded, TransactionWorld):
             0, self.epoch, self.settings, self.image, take, room=self.room()
         )  # fmt: skip
 
-    def init(self, name):
+    def begin(self, name):
         found = self.ask(INIT, 1, transactional_id=name, transaction_timeout=60_000)
         return int(found.error_code)
 
@@ -252,16 +252,81 @@ def test_an_expression_that_takes_too_much_work_is_refused():
 def test_transactional_ids_beyond_the_bound_are_refused_and_others_served():
     world = Transactions()
     world.ids = count(1000)
-    codes = [world.init(f"x{n}") for n in range(MANY + 2)]
+    codes = [world.begin(f"x{n}") for n in range(MANY + 2)]
     assert codes == [errors.NONE] * MANY + [errors.POLICY_VIOLATION] * 2
     assert world.reached == [bounds.TRANSACTIONAL_IDS] * 2
-    assert world.init("x0") == errors.NONE
+    assert world.begin("x0") == errors.NONE
+
+
+def test_members_that_ask_for_ids_and_do_not_join_are_bounded():
+    world = Groups(max_pending=2)
+    ids = []
+    for _ in range(2):
+        ((code, member_id),) = world.join("g", version=4)
+        assert code == errors.MEMBER_ID_REQUIRED
+        ids.append(member_id)
+    assert world.join("g", version=4) == [(errors.COORDINATOR_LOAD_IN_PROGRESS, "")]
+    assert world.join("h", version=4)[0][0] == errors.MEMBER_ID_REQUIRED, "other groups have room"
+    assert world.join("g", version=3) != [(errors.COORDINATOR_LOAD_IN_PROGRESS, "")], "no id first"
+    world.ask(JOIN, 4, **_joining("g", ids[0]))
+    assert world.join("g", version=4)[0][0] == errors.MEMBER_ID_REQUIRED, "one has joined"
+    assert world.join("g", version=4) == [(errors.COORDINATOR_LOAD_IN_PROGRESS, "")]
+    world.answer(LEAVE, 2, group_id="g", member_id=ids[1])
+    assert world.join("g", version=4)[0][0] == errors.MEMBER_ID_REQUIRED, "one has left"
+    assert world.reached == [bounds.PENDING_MEMBERS] * 2
+    world.pass_time(400_000)
+    assert world.shard.held_bytes() == len("gh"), "ids that are not used are forgotten"
+
+
+def test_ids_that_are_given_out_count():
+    world = Groups()
+    world.most_bytes = 3000
+    world.shard.state.room = world.room()
+    codes = [world.join("g", version=4)[0][0] for _ in range(20)]
+    given = codes.count(errors.MEMBER_ID_REQUIRED)
+    assert 5 < given < 15 and codes[given:] == [BEYOND] * (20 - given)
+    assert world.shard.held_bytes() <= 3000
+
+
+def _joining(group, member_id):
+    return {
+        "group_id": group, "session_timeout": 10_000, "rebalance_timeout": 10_000,
+        "member_id": member_id, "protocol_type": "consumer",
+        "protocols": [{"name": "range", "metadata": b""}],
+    }  # fmt: skip
+
+
+def test_transactional_ids_count_with_their_names():
+    world = Transactions()
+    world.most, world.most_bytes = 1000, 70_000
+    world.shard.state.room = world.room()
+    assert world.begin("a" * 30_000) == world.begin("b" * 30_000) == errors.NONE
+    assert world.begin("c" * 30_000) == errors.POLICY_VIOLATION
+    assert world.reached == [bounds.TRANSACTION_BYTES]
+    assert world.begin("d") == world.begin("a" * 30_000) == errors.NONE
+    world.restart()
+    assert 60_000 < world.shard.held_bytes() < 63_000, "what is loaded counts"
+
+
+def test_partitions_of_transactions_beyond_the_bound_are_refused_and_others_served():
+    world = Transactions()
+    world.most_bytes = 1600
+    world.shard.state.room = world.room()
+    first, second = world.init("x"), world.init("y")
+    assert world.add(first, 0, 1, name="x") == [errors.NONE] * 2
+    before = world.shard.held_bytes()
+    assert world.add(second, 0, 1, 2, name="y") == [errors.TRANSACTION_ABORTABLE] * 3
+    assert world.add(first, 0, 1, name="x") == [errors.NONE] * 2, "they belong to it already"
+    assert world.reached == [bounds.TRANSACTION_BYTES] and world.shard.held_bytes() == before
+    world.end(first, name="x", version=3)
+    world.mark()
+    assert world.add(second, 0, 1, 2, name="y") == [errors.NONE] * 3, "there is room again"
 
 
 @pytest.mark.parametrize("kind", [Groups, Transactions])
 def test_what_is_loaded_is_kept(kind):
     world = kind()
-    name = "commit" if kind is Groups else "init"
+    name = "commit" if kind is Groups else "begin"
     world.most = 10
     world.shard.state.room = world.room()
     for n in range(8):
