@@ -40,7 +40,8 @@ class ApiRow(NamedTuple):
     need: what a request needs as a whole, on the cluster or on the one group that it names; what
     each topic or group of a list needs, the code that walks the list asks for. reads: it changes
     nothing, so it may be sent again. in_order: as of `Handler`. advertised: the lowest version that
-    ApiVersions tells of, None: `lowest`.
+    ApiVersions tells of, None: `lowest`. legacy: the lowest one that is served, and told of, with
+    penstock.legacy.protocol, None: `lowest`.
     """
 
     key: int
@@ -53,6 +54,7 @@ class ApiRow(NamedTuple):
     reads: bool = False
     in_order: bool = False
     advertised: int | None = None
+    legacy: int | None = None
 
     @property
     def module(self) -> str:
@@ -63,8 +65,8 @@ class ApiRow(NamedTuple):
 _ROWS: Final = (
     # Produce is advertised from 0 although 0 to 2 are refused: librdkafka up to 2.11 compresses
     # only then (KAFKA-18659).
-    ApiRow(0, "Produce", 3, 13, NETPROC, CLIENTS, advertised=0),
-    ApiRow(1, "Fetch", 4, 18, NETPROC, CLIENTS, reads=True),
+    ApiRow(0, "Produce", 3, 13, NETPROC, CLIENTS, advertised=0, legacy=0),
+    ApiRow(1, "Fetch", 4, 18, NETPROC, CLIENTS, reads=True, legacy=0),
     ApiRow(2, "ListOffsets", 1, 11, NETPROC, CLIENTS, reads=True),
     ApiRow(3, "Metadata", 0, 13, NETPROC, CLIENTS, reads=True),
     # 5: no retention time. 6: leader epoch. 7: group instance id. 9: member epochs,

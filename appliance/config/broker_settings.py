@@ -156,6 +156,7 @@ _OWN = (
     Setting("penstock.transactional.ids.max", INT, 50_000, "Transactional ids that a node keeps until transactional.id.expiration.ms; a further one is refused with POLICY_VIOLATION.", low=1),
     Setting("penstock.spin.us", INT, 50, "Time for which a busy process polls for work before it sleeps, in µs; 0: never.", low=0, high=1000),
     Setting("penstock.control.max.requests", INT, 64, "Administrative requests that one network process may have in flight; further ones wait.", low=1, high=1024),
+    Setting("penstock.legacy.protocol", BOOLEAN, False, "Whether clients of Apache Kafka 0.8 to 0.10 are served: the versions of requests that Apache Kafka 4 gave up, with message formats 0 and 1 (docs/old-clients.md)."),
     Setting("penstock.connection.control.max.requests", INT, 8, "Administrative requests of one connection that may be in flight before reading pauses.", low=1, high=1024),
     Setting("penstock.connection.no.progress.ms", LONG, 30_000, "A connection without progress in the middle of a request or response is closed after this time, in ms.", low=100),
     Setting("penstock.connection.receive.min.bytes.per.second", INT, 1024, "Minimum rate at which a request must arrive; a connection below it for longer than penstock.connection.no.progress.ms is closed. While others wait for memory, a whole request must arrive within that time. 0: no minimum.", low=0),

@@ -385,6 +385,13 @@ class Host(ABC):
         OSError when it cannot be opened."""
         ...
 
+    def read_file(
+        self, file: SegmentFile, position: int, length: int, *, at_once: bool
+    ) -> bytes | None:
+        """These bytes of a segment, fewer at its end. at_once: None when the disk must be waited
+        for, which then fetches them. Raises OSError."""
+        raise AssertionError("segments are not read here")
+
     @abstractmethod
     def schedule(self, x: Exchange) -> None:
         """Call `expire` at x.deadline_ns, to the millisecond; without this it is looked at once a

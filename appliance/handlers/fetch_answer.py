@@ -62,7 +62,7 @@ def _encode(host: Host, x: Exchange, rows: list[Row], pieces: list[Piece]) -> St
         if asked.route is not None and file is not None:
             at = TO_FOLLOWERS if replica else (asked.route.handle & ROW_MASK) * SERVED_COLUMNS
             served[at + FETCHES] += 1
-            served[at + BYTES_OUT] += file.length
+            served[at + BYTES_OUT] += data.length
         if session is None or _is_told(state, session, asked, row):
             told.append(row)
             topics += data.topic != previous

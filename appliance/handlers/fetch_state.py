@@ -5,11 +5,12 @@ Made and changed by `k01_fetch.py` alone.
 
 from dataclasses import dataclass, field
 
+from appliance.handlers.down_converted import Conversion
 from appliance.handlers.exchange import FileRange, SegmentFile
 from appliance.handlers.fetch_sessions import UNSETTLED, Session, SessionPartition
 from appliance.wire.fetch import FetchRequest, PartitionData
 
-Row = tuple[int, PartitionData, FileRange | None]
+Row = tuple[int, PartitionData, FileRange | bytes | None]
 """(index of the partition, its answer, its records)."""
 
 
@@ -45,7 +46,8 @@ class FetchState:
     watched: how many such numbers there were; begun: how often it was begun. looking: which of them
     moved and are asked for now. rules: the generation by which its rights were looked at.
     rows: of the answer, so far. left: bytes of records that it has room for. has_records: some are
-    in it. asks_again: homes are asked for files that are gone. responding: it is made in turns."""
+    in it. asks_again: homes are asked for files that are gone. responding: it is made in turns.
+    conversion: of its records to message sets."""
 
     request: FetchRequest
     session: Session | None
@@ -69,3 +71,4 @@ class FetchState:
     has_records: bool = False
     asks_again: bool = False
     responding: bool = False
+    conversion: Conversion | None = None

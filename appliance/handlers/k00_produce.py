@@ -1,10 +1,12 @@
-"""Produce, API key 0, versions 3 to 13.
+"""Produce, API key 0, versions 3 to 13, and 0 to 2 with penstock.legacy.protocol.
 
-5: log start offset in the answer. 8: record errors and a message. 9: flexible. 10: who leads, to
-who asked the wrong node (KIP-951). 11: errors of transactions. 12: partitions join a transaction
-implicitly. 13: topic ids. Versions 0 to 2 are advertised and refused: old librdkafka takes the
-advertised minimum as a sign that it may compress. What transactional batches need besides:
-`transactional_produce.py`.
+1: the pause of a client over its quota. 2: the log append time. 3: batches of format 2, where there
+were message sets (`wire/up_conversion.py`), and a transactional id. 5: log start offset in the
+answer. 8: record errors and a message. 9: flexible. 10: who leads, to who asked the wrong node
+(KIP-951). 11: errors of transactions. 12: partitions join a transaction implicitly. 13: topic ids.
+Without that setting versions 0 to 2 are advertised and refused: old
+librdkafka takes the advertised minimum as a sign that it may compress. What transactional batches
+need besides: `transactional_produce.py`.
 """
 
 from collections import Counter
@@ -27,7 +29,7 @@ from appliance.handlers.transactional_produce import (
     has_transactional,
 )
 from appliance.metadata.effective import log_config
-from appliance.ring.messages import APPEND, UNVERIFIED, Message
+from appliance.ring.messages import APPEND, OLD_SET, UNVERIFIED, Message
 from appliance.wire import produce
 from appliance.wire.batch_header import CODEC_MASK, HEADER_SIZE, MAGIC, MAGIC_AT, TRANSACTIONAL_BIT
 from appliance.wire.compression import ZSTD
@@ -92,7 +94,8 @@ def _ask_batches(host: Host, x: Exchange, first: int, last: int, whole: int) -> 
     by_id = x.version >= produce.FIRST_TOPIC_ID
     everything = x.rights.everything
     overtaking = host.overtaking
-    before_zstd = x.version < produce.FIRST_ZSTD
+    before_zstd = produce.FIRST_BATCHES <= x.version < produce.FIRST_ZSTD
+    flags = OLD_SET if x.version < produce.FIRST_BATCHES else 0
     batches = request.batches
     for index in range(first, last):
         batch = batches[index]
@@ -102,14 +105,14 @@ def _ask_batches(host: Host, x: Exchange, first: int, last: int, whole: int) -> 
         if not (everything or whole):
             code = gather.refusal(host, x, WRITE_TOPIC, topic, by_id) or refused
         if code or route is None or length <= 0 or route.topic in INTERNAL_TOPICS:
-            code = code or _why_not(host, batch, route, by_id)
+            code = code or _why_not(host, batch, route, x.version)
             answers[index] = _failed(code, request, batch)
         elif before_zstd and _is_zstd(host, batch):
             answers[index] = _failed(errors.UNSUPPORTED_COMPRESSION_TYPE, request, batch)
         elif overtaking.any and overtaking.would(host.memory, batch, host.now_ns):
             answers[index] = _failed(errors.NOT_LEADER_OR_FOLLOWER, request, batch)
         elif step is None:
-            host.ask_home(x, index, route, APPEND, 0, position, 0, length, acks)
+            host.ask_home(x, index, route, APPEND, flags, position, 0, length, acks)
         else:
             step.routes[index] = route
 
@@ -124,12 +127,15 @@ def _is_zstd(host: Host, batch: Batch) -> bool:
     )
 
 
-def _why_not(host: Host, batch: Batch, route: Route | None, by_id: bool) -> int:
+def _why_not(host: Host, batch: Batch, route: Route | None, version: int) -> int:
+    """The error code; NONE for an empty message set, which appends nothing."""
     if route is None:
+        by_id = version >= produce.FIRST_TOPIC_ID
         return gather.absent(host, batch.topic, batch.partition, by_id)
     if route.topic in INTERNAL_TOPICS:
         return errors.INVALID_TOPIC_EXCEPTION
-    return errors.INVALID_RECORD
+    is_empty_set = version < produce.FIRST_BATCHES and not batch.length
+    return errors.NONE if is_empty_set else errors.INVALID_RECORD
 
 
 def _failed(

@@ -1,9 +1,11 @@
-"""Fetch, API key 1, versions 4 to 18.
+"""Fetch, API key 1, versions 4 to 18, and 0 to 3 with penstock.legacy.protocol.
 
-5: log start offset. 7: sessions (KIP-227). 9: leader epoch check. 11: a consumer may read from a
-follower, and says its rack, so that the leader can tell it which one is near (KIP-392). 12:
-flexible. 13: topic ids. 15: replica state moves into tags. 16: who leads, to who asked the wrong
-node or knows an older epoch (KIP-951). 17, 18: fields of followers.
+0 to 3: records are told in format 0 (0, 1) or 1 (`down_converted.py`); what a request says of a
+replica is passed over. 3: most bytes of the answer. 5: log start offset. 7: sessions (KIP-227). 9:
+leader epoch check. 11: a consumer may read from a follower, and says its rack, so that the leader
+can tell it which one is near (KIP-392). 12: flexible. 13: topic ids. 15: replica state moves into
+tags. 16: who leads, to who asked the wrong node or knows an older epoch (KIP-951). 17, 18: fields
+of followers.
 
 Another replica (replica id, from version 15 on with its broker epoch: KIP-903) reads as a consumer
 does, but to the log end: what it names is told to the home, which notes how far it is. It is told
@@ -24,7 +26,7 @@ from typing import Final
 
 from appliance.authorization.apis import declared
 from appliance.base import errors
-from appliance.handlers import fetch_answer, fetch_rights, fetch_watch
+from appliance.handlers import down_converted, fetch_answer, fetch_rights, fetch_watch
 from appliance.handlers.exchange import Exchange, FileRange, Handler, Host, Steps
 from appliance.handlers.fetch_look import look_at_partition, read_partition, visible_to_replica
 from appliance.handlers.fetch_sessions import FetchSessions
@@ -197,7 +199,9 @@ def _hear_beside(
 ) -> None:
     """Takes a completion that is no partition's answer: it precedes one, or is about many."""
     state: FetchState = x.state
-    if index >= FIRST_WATCH:
+    if index == down_converted.WAITING:
+        _go_on_converting(host, x)
+    elif index >= FIRST_WATCH:
         _hear_news(host, x, index, message)
     else:
         state.aborted[index] = state.aborted.get(index, b"") + payload
@@ -342,7 +346,11 @@ def _respond(host: Host, x: Exchange) -> None:
         host.work(x, steps, partial(_end_rows, host, x))
         return
     _add_rows(host, x, indices)
-    if not x.pending:
+    if x.pending:
+        return
+    if x.version < fetch.FIRST_BATCHES:
+        _convert(host, x)
+    else:
         fetch_answer.finish(host, x, state.rows)
 
 
@@ -357,8 +365,44 @@ def _end_rows(host: Host, x: Exchange) -> None:
         state.responding = False
     elif state.asks_again and state.asked_again:  # and they have answered already
         _respond(host, x)
+    elif x.version < fetch.FIRST_BATCHES:
+        _convert(host, x)
     else:
         fetch_answer.finish_in_turns(host, x, state.rows)
+
+
+def _convert(host: Host, x: Exchange) -> None:
+    """Answers with message sets, made over several turns."""
+    state: FetchState = x.state
+    state.responding = True
+    state.conversion = down_converted.Conversion(host, x, state.rows, state.asked)
+    _go_on_converting(host, x)
+
+
+def _go_on_converting(host: Host, x: Exchange) -> None:
+    conversion = x.state.conversion
+    down_converted.resume_conversion(host, x, conversion, partial(_end_converting, host, x))
+
+
+def _end_converting(host: Host, x: Exchange) -> None:
+    """Answers, or looks behind records that no old consumer is told of."""
+    state: FetchState = x.state
+    conversion = state.conversion
+    assert conversion is not None
+    state.conversion = None
+    behind = conversion.behind
+    state.failed = state.failed or conversion.failed
+    if conversion.told or state.failed or not behind:
+        fetch_answer.finish_in_turns(host, x, state.rows)
+        return
+    state.responding = False
+    for index, offset in behind.items():
+        asked = state.asked[index]
+        asked.partition = asked.partition._replace(fetch_offset=offset)
+        state.total -= state.found[index].length
+        look_at_partition(host, x, index, asked)
+    if not x.pending:
+        _settle(host, x)
 
 
 def _add_rows(host: Host, x: Exchange, indices: list[int]) -> None:

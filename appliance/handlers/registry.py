@@ -5,6 +5,7 @@ answer GROUPS and TRANSACTIONS, control and its quorum what is forwarded. The li
 controllers serve `controllers_handlers` alone.
 """
 
+from dataclasses import replace
 from importlib import import_module
 from typing import Final
 
@@ -70,10 +71,17 @@ def controllers_handlers() -> dict[int, Handler]:
     return _with_versions([*CONTROLLERS_ALONE, *both, cluster])
 
 
-def handlers(sessions: FetchSessions) -> dict[int, Handler]:
-    """Handlers by API key for one network process, for the listeners of clients and brokers."""
+def handlers(sessions: FetchSessions, *, legacy: bool = False) -> dict[int, Handler]:
+    """Handlers by API key for one network process, for the listeners of clients and brokers.
+    legacy: with the versions that Apache Kafka 4 gave up (penstock.legacy.protocol)."""
     plain = [_handler(row) for row in APIS.values() if row.listeners & CLIENTS and _plain(row)]
-    return _with_versions([*plain, k01_fetch.handler(sessions), k60_describe_cluster.HANDLER])
+    every = [*plain, k01_fetch.handler(sessions), k60_describe_cluster.HANDLER]
+    return _with_versions([_with_legacy(row) for row in every] if legacy else every)
+
+
+def _with_legacy(row: Handler) -> Handler:
+    lowest = APIS[row.key].legacy
+    return row if lowest is None else replace(row, lowest=lowest)
 
 
 def _plain(row: ApiRow) -> bool:
@@ -92,4 +100,4 @@ def _with_versions(rows: list[Handler]) -> dict[int, Handler]:
 def advertised_lowest(row: Handler) -> int:
     """The lowest version that ApiVersions tells of."""
     lowest = APIS[row.key].advertised
-    return row.lowest if lowest is None else lowest
+    return row.lowest if lowest is None else min(lowest, row.lowest)

@@ -14,9 +14,10 @@ from appliance.ioproc.partition import Partition
 from appliance.ioproc.postponing import Postponed
 from appliance.ioproc.producer_room import ProducerRoom
 from appliance.ioproc.served import ServedPartitions
-from appliance.ring.messages import APPENDED, MARK_COMMIT, UNVERIFIED, Message
+from appliance.ring.messages import APPENDED, MARK_COMMIT, OLD_SET, UNVERIFIED, Message
 from appliance.wire.batch import LongWalk, Walk
 from appliance.wire.markers import Marker
+from appliance.wire.up_conversion import SetUpConversion, is_old_set
 
 
 class Appends:
@@ -68,13 +69,16 @@ class Appends:
                 batch = asker.arena[position : position + length]
                 if self.producers.is_full:
                     self.producers.check_batch(batch, partition.log.producers, now_ms)
-                if flags and (guard := partition.unverified(batch, flags, guard, now_ms)):
+                if flags & OLD_SET:
+                    self._append_set(asker, partition, message, now_ms)
+                elif flags and (guard := partition.unverified(batch, flags, guard, now_ms)):
                     self.producers.count_producers(partition.log.producers)
                     code = errors.INVALID_TXN_STATE
                     asker.out.append((UNVERIFIED, code + 1, handle, token, guard))
                     return
-                walk = self._walked(asker, token) if self._walks else None
-                partition.append(asker, token, batch, acks, now_ms, bool(flags), walk)
+                else:
+                    walk = self._walked(asker, token) if self._walks else None
+                    partition.append(asker, token, batch, acks, now_ms, bool(flags), walk)
             except PeerError as error:
                 self._refuse_batch(asker, partition, message, error)
                 return
@@ -89,8 +93,8 @@ class Appends:
             else:
                 self.count += 1
                 self.touched[partition] = None
-                if partition.space.wrote(length):
-                    self._served.stirred = True
+                served = self._served
+                served.stirred = partition.space.wrote(length) or served.stirred
                 return
         self._refuse_for_now(asker, partition, message, code, now_ms)
 
@@ -103,13 +107,36 @@ class Appends:
         now_ms: int,
     ) -> None:
         _, flags, handle, token, position, guard, _, _, _, _, _, _, length, _, _ = message
-        if flags and partition is not None and partition.progress.leads:
+        if flags & ~OLD_SET and partition is not None and partition.progress.leads:
             # no later one of an unknown producer passes what is refused and will be tried again
             batch = asker.arena[position : position + length]
             partition.unverified(batch, flags, guard, now_ms)
             self.producers.count_producers(partition.log.producers)
         self._walks.pop((asker.index, token), None)
         asker.out.append(refusal(APPENDED, code, handle, token))
+
+    def _append_set(
+        self, asker: NetprocPeer, partition: Partition, message: Message, now_ms: int
+    ) -> None:
+        """Append what may be a message set of format 0 or 1, as one batch. Raises PeerError,
+        StorageFailed."""
+        token, batch = message.token, asker.arena[message.a : message.a + message.e]
+        if not is_old_set(batch, 0, len(batch)):
+            walk = self._walked(asker, token)
+            partition.append(asker, token, batch, message.f, now_ms, walk=walk)
+            return
+        made = self._walks.pop((asker.index, token), None)
+        if made is None:
+            made = SetUpConversion(batch, partition.rules, partition.codec)
+        assert isinstance(made, SetUpConversion)
+        if not made.advance():
+            raise LongWalk(made)
+        assert made.batch is not None, "it is at its end"
+        try:
+            partition.append(asker, token, made.batch, message.f, now_ms, walk=made.next_walk)
+        except LongWalk as longer:
+            made.next_walk = longer.walk
+            raise LongWalk(made) from None
 
     def _walked(self, asker: NetprocPeer, token: int) -> Walk | None:
         """The walk of this batch, at its end; None: none was begun. Raises LongWalk when it is not

@@ -59,14 +59,13 @@ class Partition:
     aborted: its aborted transactions, once somebody asked for them. on_marker: who is told of each
     marker when it is staged: producer id, and whether it commits.
     asking: who asked where the log ends, and the end that must be visible before the answer.
-    changing: its log is in the middle of taking a batch.
+    changing: its log is taking a batch. codec: of its batches, -1: as the producer has it.
     role: what the metadata says of it and this node, in `leader_epoch`. shared: it leads, and other
     nodes have replicas. short: fewer than min.insync.replicas are in sync. disk_counts: the disk is
     a replica that must have a record before it is visible."""
 
     __slots__ = (
         "_all_wait",
-        "_codec",
         "_stamps",
         "aborted",
         "asking",
@@ -74,6 +73,7 @@ class Partition:
         "broken",
         "bytes_in",
         "changing",
+        "codec",
         "directory",
         "disk_counts",
         "future",
@@ -215,7 +215,7 @@ class Partition:
         self.changing = False
         walked = None if walk is None else find_batch_walk(walk)
         header = validate(batch, self.rules, now_ms, transactional=transactional, walk=walked)
-        codec = self._codec
+        codec = self.codec
         if codec >= 0 and header[5] & CODEC_MASK != codec:
             batch = recompress(batch, codec, walk)
             header = read_header(batch)
@@ -484,7 +484,7 @@ class Partition:
         if self.short != short:
             self.wait_for(self.progress.in_sync, self.leader_epoch, 0)
         self._stamps = rules.message_timestamp_type == "LogAppendTime"
-        self._codec = CODECS.get(rules.compression_type, -1)
+        self.codec = CODECS.get(rules.compression_type, -1)
 
     def _decide(self) -> None:
         """Derives from the topic's settings and the role which acknowledgements acks=all waits for

@@ -15,7 +15,7 @@ from typing import Final
 
 from appliance.ioproc.asker import NetprocPeer
 from appliance.ioproc.reading import MAX_TIMESTAMP
-from appliance.ring.messages import APPEND, COORDINATE, LIST_OFFSET, Message
+from appliance.ring.messages import APPEND, COORDINATE, LIST_OFFSET, OLD_SET, Message
 from appliance.wire.batch import Walk
 from appliance.wire.batch_header import ATTRIBUTES_AT, CODEC_MASK
 from appliance.wire.compression import OPENED
@@ -87,8 +87,9 @@ class Postponed:
             return False
         if message.op == LIST_OFFSET:  # latest and earliest are at hand
             return message.a >= 0 or message.a == MAX_TIMESTAMP
-        is_compressed = asker.arena[message.a + ATTRIBUTES_AT + 1] & CODEC_MASK
-        if not is_compressed and message.e <= PLAIN:
+        is_costly = message.flags & OLD_SET
+        is_costly = is_costly or asker.arena[message.a + ATTRIBUTES_AT + 1] & CODEC_MASK
+        if not is_costly and message.e <= PLAIN:
             return False
         if exchange != self._exchange and OPENED[0] - self.began < TURN:
             self._exchange = exchange

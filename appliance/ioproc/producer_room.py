@@ -13,7 +13,7 @@ from appliance.base.errors import POLICY_VIOLATION, PeerError
 from appliance.config.bounds import PRODUCER_IDS, setting_of
 from appliance.ioproc.served import ServedPartitions
 from appliance.logstore.producer_state import ProducerStates
-from appliance.wire.batch_header import HEADER, HEADER_SIZE
+from appliance.wire.batch_header import HEADER, HEADER_SIZE, MAGIC, MAGIC_AT
 
 SILENT_MS: Final = 900_000
 """Seven times as long as producers try to deliver a batch (delivery.timeout.ms)."""
@@ -46,7 +46,7 @@ class ProducerRoom:
     def check_batch(self, batch: memoryview, states: ProducerStates, now_ms: int) -> None:
         """Raises PeerError(POLICY_VIOLATION) for a batch of a producer that is one too many."""
         assert self.is_full
-        if len(batch) < HEADER_SIZE:
+        if len(batch) < HEADER_SIZE or batch[MAGIC_AT] != MAGIC:
             return
         producer_id: int = HEADER.unpack_from(batch)[9]
         if producer_id < 0 or states.remembers(producer_id):

@@ -22,6 +22,7 @@ from appliance.handlers.exchange import (
     Piece,
     Place,
     Route,
+    SegmentFile,
     Steps,
 )
 from appliance.handlers.nearest import rack_of
@@ -35,6 +36,7 @@ from appliance.netproc.descriptors import share_descriptors
 from appliance.netproc.exchanges import NO_NUMBER, Exchanges
 from appliance.netproc.logins import LoginDesk
 from appliance.netproc.outbox import CONTROL_HOME, NOBODY_HOME, Outbox
+from appliance.netproc.page_cache import AHEAD_BYTES
 from appliance.netproc.questions import NodeQuestions
 from appliance.netproc.routes import Routes
 from appliance.netproc.segments import NO_DESCRIPTORS, OpenSegment, SegmentFiles
@@ -165,6 +167,15 @@ class NetprocHost(Host):
                 partition=name, cause=str(problem), **bound,
             )  # fmt: skip
             raise
+
+    def read_file(
+        self, file: SegmentFile, position: int, length: int, *, at_once: bool
+    ) -> bytes | None:
+        cache = self._shared.page_cache
+        if at_once and not cache.holds(file.fd, position + length - 1):
+            cache.fetch(file.fd, position, length + AHEAD_BYTES)
+            return None
+        return os.pread(file.fd, length, position)
 
     # Asking others --------------------------------------------------------------------------------
 

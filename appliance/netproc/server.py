@@ -107,7 +107,8 @@ class Server:
         )
         self._long = LongRequests(self.host, clock, throttling.watch, barrier)
         controllers = registry.controllers_handlers() if seat.config.several else {}
-        self._serves = registry.handlers(_sessions(seat, log)), controllers
+        legacy = seat.config.bool("penstock.legacy.protocol")
+        self._serves = registry.handlers(_sessions(seat, log), legacy=legacy), controllers
         self._handlers = [self._handlers_of(name) for name in self.shared.listeners]
         served = self._handlers, loop, seat.authorizer, self._long
         intake = Intake(self.host, barrier, self._following, *served)

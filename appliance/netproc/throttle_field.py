@@ -18,6 +18,8 @@ _MS: Final = Struct(">i")
 _COUNT: Final = Struct(">i").unpack_from
 _AT_THE_END: Final = {0: 9, 38: 2, 39: 2, 40: 2, 41: 2}
 """API keys → the first version with tagged fields, of answers that end with it."""
+_OLDEST: Final = {0: 1}
+"""API keys → the first version with the field, of those whose oldest versions have none."""
 _FIRST_FLEXIBLE_API_VERSIONS: Final = 3
 _OFFSET_DELETE: Final = 47
 _ERROR_CODE: Final = 2  # bytes of what comes first there and in ApiVersions
@@ -41,6 +43,8 @@ def write_pause(key: int, version: int, answer: bytes, pause_ms: int) -> bytes:
 
 
 def _place(key: int, version: int, answer: bytes) -> int | None:
+    if version < _OLDEST.get(key, 0):
+        return None
     if key in _AT_THE_END:
         return len(answer) - _MS.size - (version >= _AT_THE_END[key])
     if not _has_one(key, version):

@@ -31,8 +31,8 @@ APPEND: Final = 1
 """Append one record batch. a: position in the asking netproc's arena, e: length in bytes, f: acks
 (-1, 0, 1), b: the guard of a batch that was verified, else 0. flags: TRANSACTIONAL when it may be
 of a transaction, with ADDS when verifying it adds the partition to that, with TRUSTED when it need
-not be verified. Always answered by APPENDED, also for acks=0 (the netproc must learn when the bytes
-are free), or by UNVERIFIED."""
+not be verified; OLD_SET when it may be a message set of format 0 or 1. Always answered by APPENDED,
+also for acks=0 (the netproc must learn when the bytes are free), or by UNVERIFIED."""
 
 READ: Final = 2
 """Find the bytes at an offset. a: fetch offset, b: current leader epoch of the client (-1: none),
@@ -100,6 +100,7 @@ as reads are; answered by NEWS."""
 TRANSACTIONAL: Final = 1
 ADDS: Final = 2
 TRUSTED: Final = 4
+OLD_SET: Final = 8
 
 GUARD: Final = Struct("<q")
 NO_GUARD: Final = 0

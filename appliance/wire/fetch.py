@@ -1,4 +1,4 @@
-"""Fetch (API key 1, versions 4 to 18) by hand: the other half of the hot path.
+"""Fetch (API key 1, versions 0 to 18) by hand: the other half of the hot path.
 
 A response is a list of pieces: bytes, and file ranges in the places where records belong, so that
 nobody ever holds record bytes in user space. Sources: KIP-98, KIP-227 (sessions), KIP-392 (rack),
@@ -13,8 +13,9 @@ from appliance.base.errors import MalformedRequest
 from appliance.wire.aborted import array, compact_array
 from appliance.wire.varint import SMALL, STRING_MAX, read_uvarint, skip_tagged_fields, uvarint
 
-LOWEST = 4
 HIGHEST = 18
+FIRST_MAX_BYTES = 3
+FIRST_BATCHES = 4
 FIRST_RACK = 11
 FIRST_FLEXIBLE = 12
 FIRST_TOPIC_ID = 13
@@ -27,6 +28,9 @@ _REPLICA_STATE = Struct(">iq").unpack_from
 _HEAD_4 = Struct(
     ">iiiib"
 ).unpack_from  # replica id, max wait, min bytes, max bytes, isolation level
+_HEAD_3 = Struct(">iiii").unpack_from
+_HEAD_0 = Struct(">iii").unpack_from
+_NO_LIMIT: Final = (1 << 31) - 1
 _HEAD_15 = Struct(">iiib").unpack_from  # the same without the replica id
 _SESSION = Struct(">ii").unpack_from
 _SESSION_COUNT8 = Struct(">iiB").unpack_from  # the last one is a varint's first byte
@@ -115,8 +119,16 @@ def _layout(version: int) -> Struct:
 
 
 def _parse_fixed(memory: memoryview, p: int, end: int, version: int) -> FetchRequest:
-    replica_id, max_wait, min_bytes, max_bytes, isolation = _HEAD_4(memory, p)
-    p += 17
+    replica_id, max_bytes, isolation = -1, _NO_LIMIT, 0  # no replica speaks the oldest versions
+    if version >= FIRST_BATCHES:
+        replica_id, max_wait, min_bytes, max_bytes, isolation = _HEAD_4(memory, p)
+        p += 17
+    elif version >= FIRST_MAX_BYTES:
+        _, max_wait, min_bytes, max_bytes = _HEAD_3(memory, p)
+        p += 16
+    else:
+        _, max_wait, min_bytes = _HEAD_0(memory, p)
+        p += 12
     session_id, session_epoch = 0, -1
     if version >= 7:
         session_id, session_epoch = _SESSION(memory, p)
@@ -316,6 +328,7 @@ def _not_at_its_end(position: int, end: int) -> MalformedRequest:
 
 # The answer ---------------------------------------------------------------------------------------
 
+_P0 = Struct(">ihqi")  # partition, error, high watermark, records length
 _P4 = Struct(
     ">ihqqii"
 )  # partition, error, high watermark, last stable offset, aborted (0, or -1: null), records length
@@ -340,7 +353,9 @@ def top(
         return _TOP_12.pack(throttle_ms, error_code, session_id) + written
     if version >= 7:
         return _TOP_7.pack(throttle_ms, error_code, session_id, topic_count)
-    return _TOP_4.pack(throttle_ms, topic_count)
+    if version:
+        return _TOP_4.pack(throttle_ms, topic_count)
+    return topic_count.to_bytes(4, "big")
 
 
 def topic_head(version: int, topic: bytes, partition_count: int) -> bytes:
@@ -367,7 +382,9 @@ def partition_head(version: int, data: PartitionData) -> bytes:
         return _P11.pack(partition, code, high_watermark, stable, start, aborted, nearest, length)
     if version >= 5:
         return _P5.pack(partition, code, high_watermark, stable, start, aborted, length)
-    return _P4.pack(partition, code, high_watermark, stable, aborted, length)
+    if version >= FIRST_BATCHES:
+        return _P4.pack(partition, code, high_watermark, stable, aborted, length)
+    return _P0.pack(partition, code, high_watermark, length)
 
 
 def _head_with_aborted(version: int, data: PartitionData, transactions: bytes) -> bytes:

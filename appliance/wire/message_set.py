@@ -68,15 +68,17 @@ class OldMessage(NamedTuple):
     value: bytes | None
 
 
-def read_entry(data: memoryview, position: int, end: int, *, checked: bool = True) -> OldEntry:
-    """The entry at `position`. checked: its CRC-32 must hold.
+def read_entry(
+    data: memoryview, position: int, end: int, *, checked: bool = True, placed: bool = True
+) -> OldEntry:
+    """The entry at `position`. checked: its CRC-32 must hold. placed: its offset counts.
 
     Raises PeerError(CORRUPT_MESSAGE) unless a whole entry of format 0 or 1 lies before `end`.
     """
     if end - position < HEAD_SIZE:
         raise _corrupt("the head of a message is cut off")
     offset, size, crc, magic, attributes = _HEAD.unpack_from(data, position)
-    if magic not in OLD_MAGICS or size < _SHORTEST[magic] or offset < 0:
+    if magic not in OLD_MAGICS or size < _SHORTEST[magic] or (placed and offset < 0):
         raise _corrupt("there is no message of format 0 or 1")
     stop = position + _PREFIX + size
     if stop > end:
@@ -118,7 +120,7 @@ def open_entry(entry: OldEntry, cap: int = compression.OUTPUT_CAP) -> list[OldMe
         raise _corrupt(f"a message of format {entry.magic} has no set in codec {entry.codec}")
     packed = entry.value
     if entry.codec == compression.LZ4 and not entry.magic:
-        packed = _mend_lz4(packed)
+        packed = mend_lz4(packed)
     body = memoryview(compression.decompress(entry.codec, packed, cap))
     inner: list[OldEntry] = []
     at = 0
@@ -195,15 +197,26 @@ def _batch(group: list[OldMessage], kind: tuple[int, int, int | None]) -> bytes:
     )
 
 
-def _mend_lz4(frame: bytes) -> bytes:
+def mend_lz4(frame: bytes) -> bytes:
     """The frame with the right checksum of its head: writers of format 0 took the frame's magic
     number into it (KAFKA-3160)."""
+    return _with_checksum(frame, 4)
+
+
+def break_lz4(frame: bytes) -> bytes:
+    """The frame as writers of format 0 made it, which its readers expect. frame: without a content
+    size."""
+    return _with_checksum(frame, 0)
+
+
+def _with_checksum(frame: bytes, start: int) -> bytes:
+    """The frame with the checksum of its head from byte `start` on."""
     if len(frame) < 7 or frame[:4] != _LZ4_MAGIC:
         return frame
     end = 6 + (8 if frame[4] & 8 else 0) + (4 if frame[4] & 1 else 0)
     if end >= len(frame):
         return frame
-    return frame[:end] + bytes((_xxh32(frame[4:end]) >> 8 & 0xFF,)) + frame[end + 1 :]
+    return frame[:end] + bytes((_xxh32(frame[start:end]) >> 8 & 0xFF,)) + frame[end + 1 :]
 
 
 def _xxh32(data: bytes) -> int:

@@ -54,7 +54,7 @@ class Recompression:
         header = read_header(batch)
         self.codec = codec
         self._pieces = compression.pieces(header.codec, batch[RECORDS_AT:])
-        self._compressor = _MAKERS[codec]()
+        self._compressor = make_compressor(codec)
         self._out = bytearray(batch[:RECORDS_AT])
         self.batch_walk = batch_walk
 
@@ -100,6 +100,11 @@ def recompress(batch: memoryview, codec: int, walk: Walk | None = None) -> memor
     if not made.advance():
         raise LongWalk(made)
     return memoryview(made.recompressed())
+
+
+def make_compressor(codec: int) -> Compressor:
+    """A compressor of a new stream. codec: one that is known, 0 to 4."""
+    return _MAKERS[codec]()
 
 
 class _Plain:

@@ -67,7 +67,7 @@ def iter_records(
     position, end = 0, len(body)
     for _ in range(header.record_count):
         try:
-            record, position = _read_record(body, position, end)
+            record, position = read_record(body, position, end)
         except IndexError:
             raise PeerError(
                 INVALID_RECORD, f"the record at byte {position} of the batch ends too early"
@@ -77,11 +77,11 @@ def iter_records(
         yield Record(header.base_offset + delta, timestamp, key, value, headers)
 
 
-_Fields = tuple[int, int, bytes | None, bytes | None, Headers]
+Fields = tuple[int, int, bytes | None, bytes | None, Headers]
 
 
-def _read_record(data: bytes | memoryview, position: int, end: int) -> tuple[_Fields, int]:
-    """(fields, next position); IndexError when it ends too early."""
+def read_record(data: bytes | memoryview, position: int, end: int) -> tuple[Fields, int]:
+    """(fields, next position) of the record at `position`. Raises IndexError when it is cut off."""
     length, position = read_svarint(data, position, end)
     stop = position + length
     if length < 0 or stop > end:

@@ -13,8 +13,8 @@ from appliance.wire import fetch, messages, produce
 from appliance.wire.build import build
 from appliance.wire.produce import PartitionAnswer
 
-PRODUCE_VERSIONS = range(produce.LOWEST, produce.HIGHEST + 1)
-FETCH_VERSIONS = range(fetch.LOWEST, fetch.HIGHEST + 1)
+PRODUCE_VERSIONS = range(produce.FIRST_BATCHES, produce.HIGHEST + 1)
+FETCH_VERSIONS = range(fetch.FIRST_BATCHES, fetch.HIGHEST + 1)
 
 names = st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=1, max_size=12)
 topic_ids = st.binary(min_size=16, max_size=16).filter(any)
