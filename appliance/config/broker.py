@@ -40,10 +40,14 @@ class Entry:
 class BrokerConfig:
     """Every broker setting's value: what was set, else through its synonyms, else the default."""
 
-    __slots__ = ("_entries", "generation")
+    __slots__ = ("_entries", "_under", "generation")
 
-    def __init__(self, entries: Mapping[str, Entry] | None = None) -> None:
+    def __init__(
+        self, entries: Mapping[str, Entry] | None = None, under: Mapping[str, Entry] | None = None
+    ) -> None:
+        """under: entries that dynamic ones have taken the place of."""
         self._entries = dict(entries or {})
+        self._under = dict(under or {})
         self.generation = 0  # one more with every `renew`
 
     @classmethod
@@ -62,12 +66,14 @@ class BrokerConfig:
         entries = {
             name: Entry(declared(name).parse(text), text, DYNAMIC) for name, text in texts.items()
         }
-        return BrokerConfig({**self._entries, **entries})
+        under = {name: one for name, one in self._entries.items() if name in entries}
+        kept = {name: one for name, one in under.items() if one.source != DYNAMIC}
+        return BrokerConfig({**self._entries, **entries}, {**self._under, **kept})
 
     def static(self) -> "BrokerConfig":
-        """This configuration without what was set while the broker runs; where that took the place
-        of something, there is the default."""
-        return BrokerConfig({n: one for n, one in self._entries.items() if one.source != DYNAMIC})
+        """This configuration without what was set while the broker runs."""
+        entries = {n: one for n, one in self._entries.items() if one.source != DYNAMIC}
+        return BrokerConfig({**self._under, **entries})
 
     def renew(self, entries: Mapping[str, Entry | None]) -> None:
         """These hold from now on for whoever has this configuration; None: nobody sets it."""
@@ -77,7 +83,8 @@ class BrokerConfig:
     def renewed(self, entries: Mapping[str, Entry | None]) -> "BrokerConfig":
         """This configuration as `renew` would make it."""
         known = {**self._entries, **entries}
-        return BrokerConfig({name: one for name, one in known.items() if one is not None})
+        found = {name: one for name, one in known.items() if one is not None}
+        return BrokerConfig(found, self._under)
 
     def entry(self, name: str) -> Entry | None:
         """Returns the entry set under exactly this name."""
@@ -251,7 +258,8 @@ class BrokerConfig:
         texts = [f"{name}://{in_url(one.host or host())}:{one.port}" for name, one in told.items()]
         if not texts:
             return self
-        return BrokerConfig({**self._entries, key: Entry(tuple(texts), ",".join(texts), DEFAULT)})
+        entry = Entry(tuple(texts), ",".join(texts), DEFAULT)
+        return BrokerConfig({**self._entries, key: entry}, self._under)
 
     def protocols(self) -> dict[str, str]:
         """Listener's name → the protocol that it stands for; PLAINTEXT for a controllers' one of

@@ -58,7 +58,7 @@ _NETWORK = (
     Setting("listeners", LIST, ("PLAINTEXT://localhost:9092",), "Addresses of the listeners: NAME://HOST:PORT; port 0 takes a free port. Loopback only by default; Kafka listens on every interface.", mode=PER_BROKER),
     Setting("penstock.listeners.without.authentication", STRING, "refuse", "Whether a listener may be open that other hosts reach without authentication (PLAINTEXT, or SSL without ssl.client.auth=required): refuse, the appliance does not start; allow.", choices=("refuse", "allow"), mode=PER_BROKER),
     Setting("advertised.listeners", LIST, (), "Addresses that clients get in metadata instead of the address they connected to; needed behind address translation only."),
-    Setting("listener.security.protocol.map", LIST, ("PLAINTEXT:PLAINTEXT", "SSL:SSL", "SASL_PLAINTEXT:SASL_PLAINTEXT", "SASL_SSL:SASL_SSL"), "The security protocol of each listener name."),
+    Setting("listener.security.protocol.map", LIST, ("PLAINTEXT:PLAINTEXT", "SSL:SSL", "SASL_PLAINTEXT:SASL_PLAINTEXT", "SASL_SSL:SASL_SSL"), "The security protocol of each listener name. While the appliance runs it changes for names of listeners that are not open.", mode=PER_BROKER),
     Setting("inter.broker.listener.name", STRING, None, "The listener for connections between brokers. Not set: the first one that each broker has registered."),
     Setting("num.network.threads", INT, 3, "Network threads of Apache Kafka.", low=1, mode=CLUSTER_WIDE, inert=_PROCESSES),
     Setting("num.io.threads", INT, 8, "I/O threads of Apache Kafka.", low=1, mode=CLUSTER_WIDE, inert=_PROCESSES),

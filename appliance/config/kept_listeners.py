@@ -19,7 +19,9 @@ from appliance.config.properties import parse_properties
 KEPT: Final = "listeners.properties"
 LISTENERS: Final = "listeners"
 _TOLD: Final = "advertised.listeners"
-KEYS: Final[tuple[str, ...]] = (LISTENERS, open_listeners.SETTING)
+PROTOCOLS: Final = "listener.security.protocol.map"
+OPENING: Final[tuple[str, ...]] = (LISTENERS, open_listeners.SETTING)
+KEYS: Final[tuple[str, ...]] = (*OPENING, PROTOCOLS)
 
 
 def read(disk: Disk, folder: str) -> dict[str, str]:
@@ -73,7 +75,8 @@ def check(config: BrokerConfig, before: Mapping[str, str], new: Mapping[str, str
     they are known. before: what was set so of it. Raises ConfigError.
 
     The listeners by which other nodes come stay, at the same address or another: the others are
-    told of that. One that `advertised.listeners` names stays, as in Apache Kafka."""
+    told of that. One that `advertised.listeners` names stays, and so does the protocol of one that
+    is open before and after, as in Apache Kafka."""
     own = config.static()
     old, wanted = (own.over({one: texts[one] for one in KEYS if one in texts})
                    for texts in (before, new))  # fmt: skip
@@ -91,12 +94,26 @@ def check(config: BrokerConfig, before: Mapping[str, str], new: Mapping[str, str
             f"listeners: {', '.join(gone)} must stay, because {_TOLD} names it: Advertised"
             " listeners must be a subset of listeners"
         )
+    _check_protocols(old, wanted)
     list(several_listeners.check(wanted))
     list(cluster_checks.voters(wanted))
     list(cluster_checks.advertised(wanted.telling(lambda: "host")))
     for one in opened:
         if not one.port and one not in old.opened():
             raise ConfigError(f"listeners: {_text(one)} needs a port that others know, not 0")
+
+
+def _check_protocols(old: BrokerConfig, wanted: BrokerConfig) -> None:
+    spoken, now = old.protocols(), wanted.protocols()
+    open_before = {one.name for one in old.opened()}
+    for one in wanted.opened():
+        name = one.name
+        if name in open_before and name in now and spoken.get(name) != now[name]:
+            raise ConfigError(
+                f"{PROTOCOLS}: Security protocol cannot be updated for existing listener {name}:"
+                f" it speaks {spoken.get(name)}; open another listener with {now[name]}, and close"
+                " this one"
+            )
 
 
 def _told_by(own: BrokerConfig) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from appliance.config import metrics_door
 from appliance.config.broker import BrokerConfig, Entry
 from appliance.config.broker_settings import BROKER
-from appliance.config.kept_listeners import LISTENERS
+from appliance.config.kept_listeners import LISTENERS, PROTOCOLS
 from appliance.config.listener_settings import declared, is_tls
 from appliance.config.logins import concerns_logins
 from appliance.config.setting import READ_ONLY, shown
@@ -52,7 +52,7 @@ class Changed(NamedTuple):
 def changes_at_once(key: str) -> bool:
     """True if a new value of this setting needs no restart."""
     setting = declared(key)
-    if key == LISTENERS:
+    if key in (LISTENERS, PROTOCOLS):
         return False
     if key in EXPORTERS or is_tls(key) or concerns_logins(key):
         return True

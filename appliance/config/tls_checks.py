@@ -23,6 +23,13 @@ _BETWEEN: Final = "security.inter.broker.protocol"
 def check_protocols(config: BrokerConfig) -> None:
     """Checks the protocols of all open listeners. Raises ConfigError."""
     protocols = config.protocols()
+    for item in config.list(_MAP):
+        named = item.partition(":")[2].strip().upper()
+        if named not in SERVED:
+            raise ConfigError(
+                f"{_MAP}: Invalid security protocol {named[:40]!r} in {item[:80]!r}: it takes"
+                f" NAME:PROTOCOL with {', '.join(SERVED)}"
+            )
     for one in config.opened():
         protocol = protocols.get(one.name)
         if config.is_controllers(one.name):

@@ -57,7 +57,10 @@ class DynamicListeners:
         except (ConfigError, DiskFull) as problem:
             self._log.event(ERROR, "listeners-refused", cause=str(problem), action=_REMEDY)
             return
-        self._kept, self.anew = wanted, True
+        before, self._kept = self._kept, wanted
+        if not any(before.get(key) != wanted.get(key) for key in kept_listeners.OPENING):
+            return  # protocols of names that are not open: they hold once one is opened
+        self.anew = True
         self._log.event(NOTICE, "listeners-kept", listeners=wanted.get("listeners", ""))
 
     def why_not(self, host: str, port: int) -> str:

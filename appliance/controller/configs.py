@@ -160,6 +160,12 @@ def _edit_list(
             f"{_OPERATIONS[one.kind]} operation is not allowed for the BROKER_LOGGER resource",
         )
     definition = effective.definition(resource.kind, one.key)
+    if resource.kind == BROKER and one.key == kept_listeners.PROTOCOLS:  # a text, as Kafka has it
+        operation = _OPERATIONS[one.kind].lower()
+        raise PeerError(
+            errors.INVALID_CONFIG,
+            f"Config value {operation} is not allowed for config key: {one.key}. Use SET.",
+        )
     if definition is None or definition.type != LIST:
         raise PeerError(
             errors.INVALID_CONFIG,

@@ -21,9 +21,13 @@ class ListenerTarget(Protocol):
     """The server."""
 
     def listen_also(
-        self, names: Sequence[str], doors: Sequence[socket.socket], settings: Mapping[str, str]
+        self,
+        names: Sequence[str],
+        doors: Sequence[socket.socket],
+        settings: Mapping[str, str | None],
     ) -> None:
-        """Accept connections there, too. settings: of this node's listeners, from now on."""
+        """Accept connections there, too. settings: of this node's listeners, from now on;
+        None: as nobody has set it."""
         ...
 
     def close_listeners(self, numbers: Sequence[int]) -> None:

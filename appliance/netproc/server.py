@@ -131,13 +131,18 @@ class Server:
         self._news = None if seat.news is None else News(seat.news, loop, self)
 
     def listen_also(
-        self, names: Sequence[str], doors: Sequence[socket.socket], settings: Mapping[str, str]
+        self,
+        names: Sequence[str],
+        doors: Sequence[socket.socket],
+        settings: Mapping[str, str | None],
     ) -> None:
         """As `news.ListenerTarget`. An open connection is told no other place until its next
         request."""
         config = self.host.config  # in place: it is renewed with the settings file, too
-        told = config.over(settings)
-        config.renew({key: told.entry(key) for key in settings})
+        told = config.over({key: text for key, text in settings.items() if text is not None})
+        config.renew(
+            {key: told.entry(key) if text is not None else None for key, text in settings.items()}
+        )
         if not self._serves[1] and config.several:
             self._serves = self._serves[0], registry.controllers_handlers()
         self.sealing.add(names)

@@ -21,7 +21,7 @@ from appliance.shell.log import ERROR, INFO, WARNING, Log
 from appliance.supervisor.layout import CannotStart
 from appliance.supervisor.listening import Listeners
 
-_TOLD: Final = ("listeners", "advertised.listeners")
+_TOLD: Final = ("listeners", "advertised.listeners", kept_listeners.PROTOCOLS)
 
 
 def with_kept(config: object, data_dir: str, log: Log) -> object:
@@ -131,8 +131,7 @@ class BoundListeners:
 
     def _hand_over(self, new: list[Endpoint], closed: list[int], config: BrokerConfig) -> None:
         """A netproc that is away has them from its fork."""
-        entries = {key: entry for key in _TOLD if (entry := config.entry(key))}
-        settings = {key: entry.text for key, entry in entries.items()}
+        settings = {key: entry.text if (entry := config.entry(key)) else None for key in _TOLD}
         told = {"names": [one.name for one in new], "closed": closed, "settings": settings}
         news = json.dumps(told).encode()
         for netproc, ends in enumerate(self._ends):

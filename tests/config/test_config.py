@@ -228,7 +228,7 @@ OTHER_DEFAULTS = {
     *("sasl.oauthbearer.jwt.retriever.class", "sasl.oauthbearer.jwt.validator.class"),
 }
 OTHER_TYPES = {"listener.security.protocol.map", "max.connections.per.ip.overrides", "log.dir"}
-OTHER_MODES = {"listener.security.protocol.map", "default.replication.factor"}
+OTHER_MODES = {"default.replication.factor"}
 
 
 @pytest.mark.parametrize("fact", FACTS, ids=lambda fact: f"{fact['scope']}-{fact['name']}")
