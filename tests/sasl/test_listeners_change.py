@@ -1,5 +1,5 @@
 """`listener.security.protocol.map` and `listeners` while a broker serves: what is taken and what is
-refused is the same with Apache Kafka, and a new listener with logins serves them after a restart."""
+refused is Apache Kafka's choice, and a new listener with logins serves them after a restart."""
 
 import socket
 
@@ -73,9 +73,8 @@ def steps(at):
     def step(what, *changes):
         told.append((what, at.put(*changes)))
         if told[-1][1] == "NONE":
-            for key, kind, value in changes:
-                if kind == SET:
-                    until(lambda: at.value(key) == value)
+            wanted = {key: value for key, kind, value in changes if kind == SET}
+            until(lambda: {key: at.value(key) for key in wanted} == wanted)
 
     step("append", (MAP, APPEND, "NEW:PLAINTEXT"))
     step("subtract", (MAP, SUBTRACT, "ONLY:SASL_PLAINTEXT"))
