@@ -35,6 +35,7 @@ PROOFS = (
     "faults/test_failing_disk.py",
     "faults/test_system_calls.py",
     "sim/ seeds after the first ten",
+    "spark/test_job_bench.py::test_a_job_is_measured_and_leaves_nothing",
     "spark/test_job_by_tokens.py",
     "spark/test_spark_demo_jobs.py",
     "spark/test_spark_exactly_once.py",

@@ -101,6 +101,7 @@ SAMPLES = {
     "job remove": "nothing --dry-run --jobs {jobs}",
     "job preview": "{file} --jobs {jobs}",
     "job explain": "{file} --jobs {jobs}",
+    "job bench": "{file} --jobs {jobs}",
     "job run": "{file} --jobs {jobs}",
     "stats": "--data {data} --over 0.1",
     "metrics list": "",

@@ -19,6 +19,7 @@ command = LazyGroup(
         "remove": ("forget:remove", "Delete jobs with their progress and logs."),
         "preview": ("look:preview", "Show sample rows that a job would derive."),
         "explain": ("look:explain", "Show Spark's plan and the state of a job."),
+        "bench": ("bench", "Measure how fast a job is on this machine."),
         "run": ("run", "Run one job in this terminal."),
     },
     aliases={"ls": "list", "rm": "remove", "log": "logs"},

@@ -51,7 +51,7 @@ def preview(
     from spark_local.engine import look
 
     read = job_of(folder, job)
-    with _spark(read, link, master, memory) as (spark, kafka):
+    with spark_for(read, link, master, memory) as (spark, kafka):
         found = look.preview(spark, read, kafka, rows=rows, last=last)
     for one in read.inputs:
         if one.schema == "infer":
@@ -96,7 +96,7 @@ def explain(folder: Folder, link: Link, job: str, master: str, memory: str, outp
     from spark_local.engine import look
 
     read = job_of(folder, job)
-    with _spark(read, link, master, memory) as (spark, kafka):
+    with spark_for(read, link, master, memory) as (spark, kafka):
         found = look.explain(spark, read, kafka)
     if output in ("json", "jsonl"):
         print(as_json(found, indent=2 if output == "json" else None))
@@ -109,7 +109,9 @@ def explain(folder: Folder, link: Link, job: str, master: str, memory: str, outp
 
 
 @contextmanager
-def _spark(job: Job, link: Link, master: str, memory: str) -> Iterator[tuple[Any, ClientSettings]]:
+def spark_for(
+    job: Job, link: Link, master: str, memory: str
+) -> Iterator[tuple[Any, ClientSettings]]:
     """(a Spark session for this look, how its clients connect). Raises JobError."""
     from spark_local.engine import session
     from spark_local.engine.causes import translate
