@@ -5,6 +5,7 @@ from typing import NamedTuple
 from appliance.authorization.rights import OURSELVES, Callers, Rights
 from appliance.base.errors import MalformedRequest
 from appliance.ring.messages import FORWARD, Message
+from appliance.ring.slots import read_ensure_topic
 
 
 class ForgedRequest(Exception):
@@ -23,7 +24,7 @@ def read(message: Message, callers: Callers) -> ControlRequest:
     none, and for the appliance's own name: no netproc asks control in it, and it may do everything.
     """
     data = message.payload
-    named = len(data) if message.op == FORWARD else message.e
+    named = len(data) if message.op == FORWARD else read_ensure_topic(message).named
     if not 0 <= named <= len(data):
         raise ForgedRequest(f"{len(data)} bytes with a caller of {named}")
     try:

@@ -21,6 +21,7 @@ from appliance.controller.decision import NO_LIMIT
 from appliance.handlers.admin import AdminContext
 from appliance.quorum.messages import NOBODY
 from appliance.ring.messages import ENSURE_TOPIC, Message
+from appliance.ring.slots import read_forward
 from appliance.shell.seat import Seat
 from appliance.wire.build import build
 from appliance.wire.messages import encode_request, request_type
@@ -54,13 +55,14 @@ class Deciding:
         controller: the active one, or NOBODY."""
         leads, alone = self._quorum.leadership.leads, self._quorum.alone
         caller = context.rights.caller
-        key, version = message.b >> 16, message.b & 0xFFFF
+        request = read_forward(message)
+        key, version = request.api >> 16, request.api & 0xFFFF
         context.situation.permit = NO_LIMIT
         if leads:
             context.situation.permit = self._mutations.permit(key, version, caller)
         if message.op == ENSURE_TOPIC:
             return self._requests.ensure_topic(message, topic, context, leads=leads, alone=alone)
-        body = bytes(self._seat.arenas[netproc][message.a : message.a + message.e])
+        body = bytes(self._seat.arenas[netproc][request.position :][: request.length])
         if not (leads or alone or self._seat.config.is_controllers(caller.listener)):
             known = controller != NOBODY
             elsewhere = self._requests.elsewhere(key, version, body, context, known=known)
@@ -74,8 +76,9 @@ class Deciding:
 
     def decode(self, netproc: int, message: Message) -> Generator[None, None, None]:
         """Steps that decode a long FORWARD, for the `decide` that follows."""
-        body = bytes(self._seat.arenas[netproc][message.a : message.a + message.e])
-        return self._requests.ahead.decode(message.b >> 16, message.b & 0xFFFF, body)
+        request = read_forward(message)
+        body = bytes(self._seat.arenas[netproc][request.position :][: request.length])
+        return self._requests.ahead.decode(request.api >> 16, request.api & 0xFFFF, body)
 
     def forget_decoded(self) -> None:
         """It is decided."""

@@ -25,12 +25,12 @@ from appliance.ring.messages import (
     ASSIGN,
     FOLDER_FAILED,
     ISR_CHANGE,
-    ISR_REFUSED,
     PRODUCER_IDS,
     Message,
 )
 from appliance.ring.partition_table import PartitionTable
 from appliance.ring.ring import RingWriter
+from appliance.ring.slots import pack_isr_refused, read_folder
 
 Caught = Callable[[str, Exception], None]
 _HERE: Final = (DiskFull, NotController)
@@ -79,7 +79,7 @@ class Homes:
         elif message.op == ASSIGN:
             self._assign(message, None if node.alone else node)
         elif message.op == FOLDER_FAILED:
-            self._folder_failed(message.a, node)
+            self._folder_failed(read_folder(message).folder, node)
         elif message.op != PRODUCER_IDS:
             return
         elif node.alone or self._quorum.leadership.leads:
@@ -110,9 +110,10 @@ class Homes:
         """A partition has moved, or nearly so: write down the folder that it is in, or let the
         controller do so. An I/O process asks again when it does not see it."""
         found = self._partitions.holder(message.handle)
-        if found is None or not -1 <= message.a < len(self._dirs.ids):
+        folder = read_folder(message).folder
+        if found is None or not -1 <= folder < len(self._dirs.ids):
             return
-        directory_id = LOST if message.a < 0 else self._dirs.ids[message.a]
+        directory_id = LOST if folder < 0 else self._dirs.ids[folder]
         topic = self._quorum.image.topics_by_id.get(found.topic_id)
         if topic is None or directory_id is None:
             return
@@ -161,7 +162,7 @@ class Homes:
             proposal, code = refused[0]
             epoch = proposal.change.partition_epoch
             writer = self._writers[proposal.ioproc]
-            if not writer.push(ISR_REFUSED, code + 1, proposal.handle, 0, epoch):
+            if not writer.push(*pack_isr_refused(proposal.handle, code, epoch)):
                 return False
             refused.popleft()
         return self._ids.release(committed)

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 from appliance.base import errors
 from appliance.controller.producer_ids import BLOCK
-from appliance.ring.messages import PRODUCER_ID_BLOCK
 from appliance.ring.ring import RingWriter
+from appliance.ring.slots import pack_id_block
 
 
 class IdBlocks:
@@ -50,7 +50,7 @@ class IdBlocks:
             self.assign_block(ioproc, first, BLOCK)
         while self._due:
             ioproc, code, first, count = self._due[0]
-            if not self._writers[ioproc].push(PRODUCER_ID_BLOCK, code + 1, 0, 0, first, e=count):
+            if not self._writers[ioproc].push(*pack_id_block(code, first, count)):
                 return False
             self._due.popleft()
         return True

@@ -20,6 +20,7 @@ from appliance.control.waiting import Body, Decision, Unencoded
 from appliance.handlers.admin import AdminContext
 from appliance.ring.messages import CANCEL, ENSURE_TOPIC, FORWARD, Message
 from appliance.ring.process_table import NETPROC
+from appliance.ring.slots import read_forward
 from appliance.shell.links import Links
 
 BYTES: Final = 16 << 10
@@ -75,7 +76,7 @@ class PacedRequests:
         """Decide on what one netproc asks, or keep it for the next turns."""
         context = None
         for message in messages:
-            if message.op == FORWARD and message.b >> 16 in _AT_ONCE:
+            if message.op == FORWARD and read_forward(message).api >> 16 in _AT_ONCE:
                 context = self._decide_on(netproc, message, context)
             elif message.op == CANCEL:
                 self._drop_request(netproc, message.token)
@@ -84,7 +85,7 @@ class PacedRequests:
             elif self.late or self._left < 0 or _is_long(message) or self._parted.undecided:
                 self.late.append((netproc, message))
             else:
-                self._left -= message.e
+                self._left -= read_forward(message).length
                 context = self._decide_on(netproc, message, context)
 
     def run_turn(self) -> None:
@@ -98,7 +99,7 @@ class PacedRequests:
             if _is_long(message) and not self._is_decoded(netproc, message):
                 return
             self.late.popleft()
-            self._left -= message.e
+            self._left -= read_forward(message).length
             context = self._decide_on(netproc, message, context)
             self._steps.forget_decoded()
 
@@ -154,7 +155,7 @@ class PacedRequests:
             self._links.accuse(NETPROC, netproc, str(lie))
             return context
         except Exception as bug:
-            api = message.b >> 16 if message.op == FORWARD else "a missing topic"
+            api = read_forward(message).api >> 16 if message.op == FORWARD else "a missing topic"
             self._caught(f"request {api}", bug)
             self._answer(netproc, message.token, UNKNOWN_SERVER_ERROR, b"")
             return None
@@ -181,4 +182,4 @@ class PacedRequests:
 
 
 def _is_long(message: Message) -> bool:
-    return message.op == FORWARD and message.e > BYTES
+    return message.op == FORWARD and read_forward(message).length > BYTES

@@ -47,6 +47,7 @@ from appliance.handlers.admin_apis import APIS
 from appliance.handlers.electing import VoterProbe
 from appliance.ring.counters import ErrorCounts
 from appliance.ring.messages import Message
+from appliance.ring.slots import read_ensure_topic
 from appliance.shell.audit import Trail
 from appliance.wire.build import response
 from appliance.wire.envelope import ENVELOPE
@@ -380,7 +381,7 @@ class AdminRequests:
         if code := context.rights.refusal(needs.CREATE_TOPIC, text):
             return code, None
         most = situation.config.int(SETTING)
-        if message.a == 1 and (blocked_ms := self._blocked_ms(text)):
+        if read_ensure_topic(message).asked_before == 1 and (blocked_ms := self._blocked_ms(text)):
             cause = _why_not(text, context.rights.caller, blocked_ms)
             self._report("topic-not-created", {"topic": text, **_who(context), "cause": cause})
             return errors.UNKNOWN_TOPIC_OR_PARTITION, None

@@ -56,6 +56,7 @@ from appliance.peers.conversation import Done as Told
 from appliance.peers.link import Watcher
 from appliance.ring.messages import FORWARD, Message
 from appliance.ring.process_table import IOPROC, NETPROC, READY, Peer
+from appliance.ring.slots import read_forward
 from appliance.shell.answers import Answers
 from appliance.shell.bugs import Bugs
 from appliance.shell.links import Links
@@ -273,7 +274,7 @@ class Control:
         """Decide on a request. context: from the last decision, None where it does not hold any
         more; what is returned holds for the next one."""
         asked = read(message, self._callers)
-        if message.op == FORWARD and message.b >> 16 in quorum_wire.SERVED:
+        if message.op == FORWARD and read_forward(message).api >> 16 in quorum_wire.SERVED:
             self._serve_voter(netproc, message, asked.rights)
             return None  # it has changed by that
         context = self._contexts.context() if context is None else context
@@ -307,19 +308,18 @@ class Control:
 
     def _go_on(self, netproc: int, token: int, what: Probing | Asking, said: Any) -> None:
         """Other nodes were asked, and `said` this."""
-        decide = partial(self._decided_by, what, said)
-        decision = self.barrier.run_chore("an answer of other nodes", decide, None)
+        decision = self.barrier.run_chore(
+            "an answer of other nodes", lambda: what.go_on(self._contexts.context(), said), None
+        )
         if decision is None:
             self.reply(netproc, token, UNKNOWN_SERVER_ERROR, b"")
         else:
             self._answer(netproc, token, decision)
 
-    def _decided_by(self, what: Probing | Asking, said: Any) -> Decision | None:
-        return what.go_on(self._contexts.context(), said)
-
     def _serve_voter(self, netproc: int, message: Message, rights: Rights) -> None:
-        key, version = message.b >> 16, message.b & 0xFFFF
-        body = bytes(self._seat.arenas[netproc][message.a : message.a + message.e])
+        request = read_forward(message)
+        key, version = request.api >> 16, request.api & 0xFFFF
+        body = bytes(self._seat.arenas[netproc][request.position :][: request.length])
         self._driver.served.serve(netproc, message.token, key, version, body, rights)
 
     def _own(self, key: int, version: int, values: Values, done: Told) -> None:

@@ -24,6 +24,7 @@ from appliance.coordinators.runtime.kind import LONG, Kind, Part, RowsOf
 from appliance.handlers.exchange import Exchange, Handler, Host
 from appliance.handlers.group_changes import Things
 from appliance.ring.messages import Message
+from appliance.ring.slots import answer_goes_on
 from appliance.wire import error_codes, messages
 from appliance.wire.plain import encode
 from appliance.wire.plain_sliced import encode_in_slices
@@ -210,7 +211,7 @@ class Coordinate:
         self, host: Host, x: Exchange, state: Coordinated, index: int, message: Message
     ) -> None:
         """Tells what a partition's answer says that it has changed, when all of that is there."""
-        if message.a or self._changed is None:
+        if answer_goes_on(message) or self._changed is None:
             return
         key, version = x.handler.key, x.version
         _, body, *_ = state.asked[index]

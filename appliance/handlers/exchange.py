@@ -21,6 +21,7 @@ from appliance.metadata.image import MetadataImage
 from appliance.ring.messages import Message
 from appliance.ring.partition_table import PartitionTable
 from appliance.ring.process_table import ProcessTable
+from appliance.ring.slots import make_message
 from appliance.wire.fetch import FetchPartition
 
 
@@ -146,7 +147,7 @@ WORK: Final = 0xFFFFFFFF
 Steps = Iterator[None]
 """Work in pieces of some hundred µs each."""
 
-WAITED: Final = Message(0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+WAITED: Final = make_message(0)
 """The completion of a wait (`Host.later`)."""
 
 
@@ -197,9 +198,9 @@ class Host(ABC):
         ...
 
     @abstractmethod
-    def remember(self, x: Exchange, route: Route, answer: Message) -> None:
-        """The home said where whole batches lie (FOUND): what `glance` goes on from for this
-        connection."""
+    def remember(self, x: Exchange, route: Route, place: tuple[int, int, int, int]) -> None:
+        """The home said where whole batches lie: what `glance` goes on from for this connection.
+        place: base offset of the segment, position in its file, length in bytes, layout."""
         ...
 
     @abstractmethod
@@ -210,13 +211,14 @@ class Host(ABC):
         route: Route,
         op: int,
         flags: int,
-        a: int,
-        b: int,
-        e: int,
-        f: int,
+        asked: int,
+        epoch: int,
+        length: int,
+        limit: int,
     ) -> None:
         """Put one operation on the ring to route.home; its completion comes to `complete` with
-        `index`."""
+        `index`. asked, epoch, length, limit: an APPEND's position, guard, length and acks; a READ's
+        offset, leader epoch, max bytes and min bytes; a value and an epoch of another one."""
         ...
 
     @abstractmethod

@@ -5,6 +5,7 @@ from appliance.base import errors
 from appliance.base.errors import MalformedRequest
 from appliance.handlers.exchange import Exchange, Handler, Host
 from appliance.ring.messages import Message
+from appliance.ring.slots import answer_goes_on
 
 
 def forward_request(host: Host, x: Exchange) -> None:
@@ -22,7 +23,7 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
         host.hang_up(x, f"control did not answer: error {code}")
         return
     x.state.append(payload)
-    if message.a == 0:
+    if not answer_goes_on(message):
         host.finish(x, x.state)
 
 

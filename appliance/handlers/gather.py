@@ -31,12 +31,13 @@ MANY: Final = 256
 
 @dataclass(slots=True)
 class GatheredPartition:
-    """One partition: its index, the numbers of its operation, and in the end its answer. before:
+    """One partition: its index, what is asked of it, and in the end its answer. value: a timestamp,
+    offset or epoch. epoch: the current leader epoch that the client knows, -1: none. before:
     what came before the completion, in pieces. first: the one that asks the same."""
 
     partition: int
-    a: int
-    b: int
+    value: int
+    epoch: int
     flags: int
     answer: Values | None = None
     before: list[bytes] | None = None
@@ -202,7 +203,7 @@ def _plan_and_ask(host: Host, x: Exchange, gathering: Gathering, plan: Steps) ->
             if refused:
                 asked.answer = gathering.failed(asked, refused)
             elif asked.answer is None:
-                first = known.setdefault((asked.partition, asked.a, asked.b), asked)
+                first = known.setdefault((asked.partition, asked.value, asked.epoch), asked)
                 if first is asked:
                     _ask_one(host, x, gathering, name, asked, index)
                 else:
@@ -219,10 +220,10 @@ def _ask_one(
     if route is None and gathering.anywhere:
         route = host.replica(name, asked.partition, by_id=False)
     if route is None:
-        code = absent(host, name, asked.partition, False, asked.b)
+        code = absent(host, name, asked.partition, False, asked.epoch)
         asked.answer = gathering.failed(asked, code)
     else:
-        host.ask_home(x, index, route, gathering.op, asked.flags, asked.a, asked.b, 0, 0)
+        host.ask_home(x, index, route, gathering.op, asked.flags, asked.value, asked.epoch, 0, 0)
 
 
 def complete(host: Host, x: Exchange, index: int, message: Message | None, payload: bytes) -> None:

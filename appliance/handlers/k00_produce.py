@@ -30,6 +30,7 @@ from appliance.handlers.transactional_produce import (
 )
 from appliance.metadata.effective import log_config
 from appliance.ring.messages import APPEND, OLD_SET, UNVERIFIED, Message
+from appliance.ring.slots import read_unverified, unpack_appended
 from appliance.wire import produce
 from appliance.wire.batch_header import CODEC_MASK, HEADER_SIZE, MAGIC, MAGIC_AT, TRANSACTIONAL_BIT
 from appliance.wire.compression import ZSTD
@@ -187,12 +188,14 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
         host.overtaking.refused(host.memory, batch, host.now_ns)
         answers[index] = _failed(errors.NOT_LEADER_OR_FOLLOWER, request, batch)
     elif message.flags == 1:
-        answers[index] = produce.answered((0, message.a, message.b, message.c, None, (), NO_TAGS))
+        base, time, log_start = unpack_appended(message)
+        answers[index] = produce.answered((0, base, time, log_start, None, (), NO_TAGS))
     elif message.op == UNVERIFIED:
-        step.unverified(x, index, message.a)
+        step.unverified(x, index, read_unverified(message).guard)
     else:
         batch = request.batches[index]
-        answers[index] = _refused(host, x, message.flags - 1, request, batch, message.c)
+        _, _, log_start = unpack_appended(message)
+        answers[index] = _refused(host, x, message.flags - 1, request, batch, log_start)
     if long is not None:
         _continue_long(host, x, long, paced=index == _PACE)
         return

@@ -35,6 +35,7 @@ from appliance.handlers.fetch_watch import FIRST_WATCH, MOST_PARKED
 from appliance.handlers.gather import MANY, rows_of
 from appliance.ring.messages import ABORTED, READ_GONE, READ_WAIT, Message
 from appliance.ring.partition_table import HIGH_WATERMARK, LAST_STABLE, LOG_START
+from appliance.ring.slots import unpack_found
 from appliance.wire import fetch
 from appliance.wire.fetch import FetchRequest, PartitionData
 
@@ -131,28 +132,22 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
         before = state.found.get(index)
         if before is not None:
             state.total -= before.length
+        marks = unpack_found(message)
+        high, stable, log_start, base, position, length, first, layout, other = marks
         state.found[index] = FetchedPartition(
-            message.flags - 1,
-            message.a,
-            message.b,
-            message.c,
-            message.d,
-            message.g,
-            message.e,
-            message.f,
-            message.i,
+            message.flags - 1, high, stable, log_start, base, position, length, first, layout,
             aborted=aborted,
-        )
-        state.total += message.e
+        )  # fmt: skip
+        state.total += length
         if state.request.replica_id >= 0:
-            _answer_replica(host, state, index, message)
-        elif message.j:
-            state.found[index].nearest = message.j - 1
+            _answer_replica(host, state, index, other)
+        elif other:
+            state.found[index].nearest = other - 1
             state.failed = True
-        elif message.e:
+        elif length:
             route = state.asked[index].route
             assert route is not None
-            host.remember(x, route, message)
+            host.remember(x, route, (base, position, length, layout))
     if state.found[index].error:
         state.found[index] = FetchedPartition(
             state.found[index].error, -1, -1, -1
@@ -179,17 +174,20 @@ def _go_on(host: Host, x: Exchange, index: int) -> None:
         _settle(host, x)
 
 
-def _answer_replica(host: Host, state: FetchState, index: int, message: Message) -> None:
+def _answer_replica(host: Host, state: FetchState, index: int, diverges: int) -> None:
     """One that has something else than the leader is told at once, and a high watermark that woke
     it."""
-    if message.j:
-        found = state.found[index]
-        found.diverging = message.d, message.g
+    found = state.found[index]
+    if diverges:
+        found.diverging = found.segment, found.position
         state.failed = True
     elif (
         state.parked
-        and not message.e
-        and (index not in state.looking or 0 < visible_to_replica(host, state, index) <= message.a)
+        and not found.length
+        and (
+            index not in state.looking
+            or 0 < visible_to_replica(host, state, index) <= found.high_watermark
+        )
     ):
         state.failed = True
 

@@ -22,6 +22,7 @@ from appliance.ring.messages import (
     READ_REPLICA,
     Message,
 )
+from appliance.ring.slots import read_listed
 
 _SPECIAL_SINCE = {-1: 1, -2: 1, -3: 7, -4: 8, -5: 9, -6: 11}
 _CONSUMER = -1
@@ -56,9 +57,9 @@ def _plan(x: Exchange, request: Any, gathering: Gathering, flags: int) -> Steps:
             place = topic.name, asked.partition
             if place in doubled:
                 asked.answer = failed(asked, errors.INVALID_REQUEST)
-            elif asked.a < 0 and x.version < _SPECIAL_SINCE.get(asked.a, 99):
+            elif asked.value < 0 and x.version < _SPECIAL_SINCE.get(asked.value, 99):
                 asked.answer = failed(asked, errors.UNSUPPORTED_VERSION)
-            elif asked.a in _NOTHING_THERE:
+            elif asked.value in _NOTHING_THERE:
                 asked.answer = failed(asked, errors.NONE)
             if asked.answer is None or place not in told:
                 rows.append(asked)
@@ -93,12 +94,13 @@ def _failed_before(asked: GatheredPartition, code: int) -> Values:
 
 
 def answered(asked: GatheredPartition, message: Message) -> Values:
+    listed = read_listed(message)
     return {
         "partition_index": asked.partition,
         "error_code": 0,
-        "timestamp": message.a,
-        "offset": message.b,
-        "leader_epoch": message.c,
+        "timestamp": listed.timestamp,
+        "offset": listed.offset,
+        "leader_epoch": listed.leader_epoch,
     }
 
 

@@ -17,6 +17,7 @@ from appliance.handlers import gather
 from appliance.handlers.exchange import Exchange, Handler, Host, Steps
 from appliance.handlers.gather import GatheredPartition, Gathering, Values
 from appliance.ring.messages import DELETE_RECORDS, Message
+from appliance.ring.slots import read_deleted
 
 _MS: Final = timedelta(milliseconds=1)
 
@@ -51,7 +52,8 @@ def failed(asked: GatheredPartition, code: int) -> Values:
 
 
 def answered(asked: GatheredPartition, message: Message) -> Values:
-    return {"partition_index": asked.partition, "low_watermark": message.a, "error_code": 0}
+    low = read_deleted(message).low_watermark
+    return {"partition_index": asked.partition, "low_watermark": low, "error_code": 0}
 
 
 def _reply(host: Host, x: Exchange, values: Values, count: int) -> None:

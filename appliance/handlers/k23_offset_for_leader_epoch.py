@@ -12,6 +12,7 @@ from appliance.handlers import gather
 from appliance.handlers.exchange import Exchange, Handler, Host, Steps
 from appliance.handlers.gather import GatheredPartition, Gathering, Values
 from appliance.ring.messages import EPOCH_END, Message
+from appliance.ring.slots import read_epoch_ended
 
 
 def begin_offset_for_leader_epoch(host: Host, x: Exchange) -> None:
@@ -35,11 +36,12 @@ def failed(asked: GatheredPartition, code: int) -> Values:
 
 
 def answered(asked: GatheredPartition, message: Message) -> Values:
+    ended = read_epoch_ended(message)
     return {
         "error_code": 0,
         "partition": asked.partition,
-        "leader_epoch": message.b,
-        "end_offset": message.a,
+        "leader_epoch": ended.leader_epoch,
+        "end_offset": ended.end_offset,
     }
 
 

@@ -19,6 +19,7 @@ from appliance.handlers.coordinate import Coordinate, Coordinated
 from appliance.handlers.exchange import Exchange, Handler, Host
 from appliance.handlers.verifying import TransactionalProducer, VerificationRequest
 from appliance.ring.messages import TRUSTED_GUARD, UNVERIFIED, Message
+from appliance.ring.slots import read_unverified
 from appliance.wire import messages
 
 _KEY: Final = 28
@@ -46,7 +47,7 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
             (code,) = asked.question.codes.values()
             _decide(host, x, asked.index, code, asked.guard)
     elif message is not None and message.op == UNVERIFIED:
-        _verify(host, x, index, message.a)
+        _verify(host, x, index, read_unverified(message).guard)
     else:
         _PLAN.complete(host, x, index, message, payload)
 

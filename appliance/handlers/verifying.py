@@ -15,6 +15,7 @@ from appliance.base.ids import TRANSACTIONS_TOPIC
 from appliance.coordinators.runtime.kind import partition_of
 from appliance.handlers.exchange import WAITED, Exchange, Host
 from appliance.ring.messages import Message
+from appliance.ring.slots import answer_goes_on
 from appliance.wire import messages
 from appliance.wire.build import build
 
@@ -122,7 +123,7 @@ class VerificationRequest:
             return True
         assert message is not None
         self._pieces.append(payload)
-        if message.a:
+        if answer_goes_on(message):
             return False
         answer = messages.decode_response(KEY, VERSION, b"".join(self._pieces))
         self._pieces.clear()

@@ -15,6 +15,7 @@ from appliance.ioproc.postponing import Postponed
 from appliance.ioproc.producer_room import ProducerRoom
 from appliance.ioproc.served import ServedPartitions
 from appliance.ring.messages import APPENDED, MARK_COMMIT, OLD_SET, UNVERIFIED, Message
+from appliance.ring.slots import unpack_append
 from appliance.wire.batch import LongWalk, Walk
 from appliance.wire.markers import Marker
 from appliance.wire.up_conversion import SetUpConversion, is_old_set
@@ -120,10 +121,11 @@ class Appends:
     ) -> None:
         """Append what may be a message set of format 0 or 1, as one batch. Raises PeerError,
         StorageFailed."""
-        token, batch = message.token, asker.arena[message.a : message.a + message.e]
+        position, _, length, acks = unpack_append(message)
+        token, batch = message.token, asker.arena[position : position + length]
         if not is_old_set(batch, 0, len(batch)):
             walk = self._walked(asker, token)
-            partition.append(asker, token, batch, message.f, now_ms, walk=walk)
+            partition.append(asker, token, batch, acks, now_ms, walk=walk)
             return
         made = self._walks.pop((asker.index, token), None)
         if made is None:
@@ -133,7 +135,7 @@ class Appends:
             raise LongWalk(made)
         assert made.batch is not None, "it is at its end"
         try:
-            partition.append(asker, token, made.batch, message.f, now_ms, walk=made.next_walk)
+            partition.append(asker, token, made.batch, acks, now_ms, walk=made.next_walk)
         except LongWalk as longer:
             made.next_walk = longer.walk
             raise LongWalk(made) from None

@@ -28,6 +28,7 @@ from appliance.ring.messages import (
     WATCH,
     Message,
 )
+from appliance.ring.slots import read_move
 from appliance.wire.compression import OPENED
 
 Opens = Callable[[int], Partition | None]
@@ -162,6 +163,6 @@ class Dispatcher:
         elif partition.broken is not None:
             code = errors.KAFKA_STORAGE_ERROR
         else:
-            code = self._move(partition, message.a, now_ms)
+            code = self._move(partition, read_move(message).folder, now_ms)
             self._core.served.stirred = True
         asker.out.append(refusal(MOVED, code, message.handle, message.token))

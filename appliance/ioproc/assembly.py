@@ -74,8 +74,8 @@ from appliance.metadata.log_dirs import LogDirs, directory_of, read_log_dirs
 from appliance.peers.between import carry_to_brokers
 from appliance.peers.brokers import Brokers
 from appliance.peers.link import Watcher
-from appliance.ring.messages import ASSIGN, FOLDER_FAILED, PRODUCER_IDS
 from appliance.ring.process_table import CONTROL, IOPROC, NETPROC, Peer
+from appliance.ring.slots import pack_assign, pack_folder_failed, pack_producer_ids
 from appliance.shell.links import Links
 from appliance.shell.log import ERROR, WARNING, Log
 from appliance.shell.metadata_faults import tell_faults
@@ -257,7 +257,7 @@ class Assembly:
             self._seat.index,
             self._workers.probes,
             lambda number: self._dirs.is_told_offline(number, self._registered_folders()),
-            lambda number: self._links.writer(CONTROL, 0).push(FOLDER_FAILED, 0, 0, 0, number),
+            lambda number: self._links.writer(CONTROL, 0).push(*pack_folder_failed(number)),
             self._events,
         )
 
@@ -369,14 +369,14 @@ class Assembly:
 
     def _assign(self, handle: int, number: int) -> None:
         """Asked again when it was lost: the ring may be full, or control about to come back."""
-        self._links.writer(CONTROL, 0).push(ASSIGN, 0, handle, 0, number, 0)
+        self._links.writer(CONTROL, 0).push(*pack_assign(handle, number))
 
     def _registered_folders(self) -> Sequence[bytes]:
         broker = self._follower.image.brokers.get(self._node_id)
         return () if broker is None else broker.log_dirs
 
     def _ask_ids(self) -> bool:
-        return self._links.writer(CONTROL, 0).push(PRODUCER_IDS, 0, 0, 0)
+        return self._links.writer(CONTROL, 0).push(*pack_producer_ids())
 
     def _isolating(self, core: Core) -> Isolating:
         seat = self._seat

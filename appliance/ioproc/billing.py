@@ -14,7 +14,8 @@ from typing import Final
 from appliance.base.clock import Clock
 from appliance.ioproc.asker import NetprocPeer
 from appliance.quotas.limits import REQUEST, Entity
-from appliance.ring.messages import APPEND, CANCEL, COORDINATE, SPENT, Message
+from appliance.ring.messages import APPEND, CANCEL, COORDINATE, Message
+from appliance.ring.slots import pack_spent, unpack_append
 
 BASE: Final = 1 << 17
 """What a request weighs: a small batch takes about as long as to write so many bytes (measured with
@@ -62,7 +63,7 @@ class Billing:
         whole = sum(asked.values())
         bills: dict[int, list[tuple[int, ...]]] = {}
         for (index, token), weight in asked.items():
-            bills.setdefault(index, []).append((SPENT, 1, 0, token, spent * weight // whole))
+            bills.setdefault(index, []).append(pack_spent(token, spent * weight // whole))
         for index, own in bills.items():
             if index != _NOBODY[0]:
                 asker = self._askers[index]
@@ -77,5 +78,6 @@ _NOBODY: Final = (-1, 0)
 
 def _weight(message: Message) -> int:
     if message.op == APPEND:
-        return BASE + message.e
+        _, _, length, _ = unpack_append(message)
+        return BASE + length
     return BASE + len(message.payload) if message.op == COORDINATE else BASE

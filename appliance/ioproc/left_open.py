@@ -23,8 +23,9 @@ from appliance.ioproc.coordinating.away import Away
 from appliance.ioproc.coordinating.host import CoordinatorHost
 from appliance.ioproc.partition import Partition
 from appliance.metadata.image import MetadataImage
-from appliance.ring.messages import KNOWN, KNOWS, Message
+from appliance.ring.messages import KNOWN, Message
 from appliance.ring.ring import RingWriter
+from appliance.ring.slots import pack_knows, read_knows
 from appliance.shell.log import NOTICE, Log
 from appliance.wire import markers
 
@@ -132,7 +133,7 @@ class LeftOpen:
             if asked.nobody:  # another node was the last to say it, or there was no room
                 self._abort(one, now_ms)
             for home in asked.homes:
-                self._writers[home].push(KNOWS, 0, one.partition.handle, token, one.producer_id)
+                self._writers[home].push(*pack_knows(one.partition.handle, token, one.producer_id))
             for node in asked.nodes:
                 self._ask_node(node, asked)
         self.due_ms = now_ms + AGAIN_MS if self._left else NEVER
@@ -185,7 +186,7 @@ class LeftOpen:
 
     def answer_known(self, asker: NetprocPeer, message: Message) -> None:
         """Answers whether a coordinator here knows that transaction (KNOWS)."""
-        code = self._knows(message.handle, message.a)
+        code = self._knows(message.handle, read_knows(message).producer_id)
         asker.out.append(refusal(KNOWN, code, message.handle, message.token))
 
     def _knows(self, handle: int, producer_id: int) -> int:

@@ -23,6 +23,7 @@ from appliance.metadata.changes import Change
 from appliance.peers.link import Link, Watcher
 from appliance.ring.messages import ISR_REFUSED, PRODUCER_ID_BLOCK, Message
 from appliance.ring.process_table import DRAIN, DRAINING, IOPROC, NETPROC, READY, Peer
+from appliance.ring.slots import read_isr_refused
 from appliance.shell import sandbox
 from appliance.shell.bugs import Bugs
 from appliance.shell.denials import tell_denials
@@ -174,7 +175,8 @@ class IoProcess:
         for message in messages:
             if message.op == ISR_REFUSED:
                 partition = self.core.partitions.get(message.handle)
-                self._replicas.refused(partition, message.a, self._served.now_ms)
+                epoch = read_isr_refused(message).partition_epoch
+                self._replicas.refused(partition, epoch, self._served.now_ms)
             elif message.op == PRODUCER_ID_BLOCK and self._ids.given(message):
                 for host in self._hosts:
                     host.ids_came()

@@ -16,6 +16,7 @@ from typing import Final
 from appliance.ioproc.asker import NetprocPeer
 from appliance.ioproc.reading import MAX_TIMESTAMP
 from appliance.ring.messages import APPEND, COORDINATE, LIST_OFFSET, OLD_SET, Message
+from appliance.ring.slots import read_list_offset, unpack_append
 from appliance.wire.batch import Walk
 from appliance.wire.batch_header import ATTRIBUTES_AT, CODEC_MASK
 from appliance.wire.compression import OPENED
@@ -86,10 +87,12 @@ class Postponed:
         if OPENED[0] <= self.until:
             return False
         if message.op == LIST_OFFSET:  # latest and earliest are at hand
-            return message.a >= 0 or message.a == MAX_TIMESTAMP
+            timestamp = read_list_offset(message).timestamp
+            return timestamp >= 0 or timestamp == MAX_TIMESTAMP
+        position, _, length, _ = unpack_append(message)
         is_costly = message.flags & OLD_SET
-        is_costly = is_costly or asker.arena[message.a + ATTRIBUTES_AT + 1] & CODEC_MASK
-        if not is_costly and message.e <= PLAIN:
+        is_costly = is_costly or asker.arena[position + ATTRIBUTES_AT + 1] & CODEC_MASK
+        if not is_costly and length <= PLAIN:
             return False
         if exchange != self._exchange and OPENED[0] - self.began < TURN:
             self._exchange = exchange

@@ -12,6 +12,7 @@ from typing import Final
 
 from appliance.base import errors
 from appliance.ring.messages import Message
+from appliance.ring.slots import read_id_block
 
 FEW: Final = 100
 """With so many left, the next block is asked for."""
@@ -44,8 +45,9 @@ class ProducerIdPool:
         self._asked = False
         if message.flags - 1 != errors.NONE:
             return False
-        assert message.e > 0 and all(message.a >= one.stop for one in self._left)
-        self._left.append(range(message.a, message.a + message.e))
+        block = read_id_block(message)
+        assert block.size > 0 and all(block.first >= one.stop for one in self._left)
+        self._left.append(range(block.first, block.first + block.size))
         return True
 
     def control_died(self) -> None:

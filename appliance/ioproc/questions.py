@@ -134,7 +134,7 @@ class PartitionReads:
     def _answer(
         self, asker: NetprocPeer, partition: Partition, message: Message
     ) -> Completion | None:
-        op, flags, _, token, a, b, _, _, _, _, _, _, e, f, _ = message
+        op, flags, _, token, offset, epoch, _, _, _, _, _, _, most, enough, _ = message
         if op == READ:
             if flags & READ_REPLICA:
                 return self._answer_replica(asker, partition, message)
@@ -142,19 +142,22 @@ class PartitionReads:
                 nearest = self.replicas.nearest(partition, message)
                 if nearest is not None:
                     return nearest
-            answer = reading.find_bytes(partition, token, flags, a, b, e, f)
-            if answer is None and self._served.isolated and self._has_all(partition, flags, a):
+            answer = reading.find_bytes(partition, token, flags, offset, epoch, most, enough)
+            if answer is None and self._served.isolated and self._has_all(partition, flags, offset):
                 code = errors.NOT_LEADER_OR_FOLLOWER
                 return refusal(FOUND, code, partition.handle, token)
             if answer is None:
                 key = asker.index << 64 | token
-                read = ParkedRead(key, partition, asker.index, token, a, b, flags, e, f)
+                read = ParkedRead(
+                    key, partition, asker.index, token, offset, epoch, flags, most, enough
+                )
                 if not self._served.purgatory.park(read):
-                    answer = reading.find_bytes(partition, token, flags & ~READ_WAIT, a, b, e, f)
+                    once = flags & ~READ_WAIT
+                    answer = reading.find_bytes(partition, token, once, offset, epoch, most, enough)
                 elif partition.unseen and partition.leads:
                     self._served.syncing.request_sync(partition)
             if answer is not None and flags & READ_COMMITTED:
-                self._go_with(asker, partition, a, answer)
+                self._go_with(asker, partition, offset, answer)
             return answer
         return self._answer_other(asker, partition, message)
 
@@ -170,9 +173,11 @@ class PartitionReads:
         refused = self.replicas.on_follower_fetch(partition, message)
         if refused is not None:
             return refused
-        _, flags, _, token, a, b, _, _, _, node, visible, _, e, f, _ = message
+        _, flags, _, token, offset, epoch, _, _, _, node, visible, _, most, least, _ = message
         key = asker.index << 64 | token
-        read = ParkedRead(key, partition, asker.index, token, a, b, flags, e, f, visible, node)
+        read = ParkedRead(
+            key, partition, asker.index, token, offset, epoch, flags, most, least, visible, node
+        )
         answer = self._for_replica(partition, read, flags)
         if answer is None and not self._served.purgatory.park(read):
             return self._for_replica(partition, read, flags & ~READ_WAIT)
@@ -204,18 +209,18 @@ class PartitionReads:
     def _answer_other(
         self, asker: NetprocPeer, partition: Partition, message: Message
     ) -> Completion | None:
-        op, flags, _, token, a, b, *_ = message
+        op, flags, _, token, asked, epoch, *_ = message
         if op == LIST_OFFSET:
-            return reading.list_offset(partition, token, flags, a, b)
+            return reading.list_offset(partition, token, flags, asked, epoch)
         if op == EPOCH_END:
-            return reading.epoch_end(partition, token, a, b)
+            return reading.epoch_end(partition, token, asked, epoch)
         if op == DESCRIBE_PRODUCERS:
             slices = reading.describe_producers(partition)
             last = (PRODUCERS_TOLD, 1, partition.handle, token)
             asker.answer_in_slices(PRODUCERS, slices, producers.SIZE, last)
             return None
         assert op == DELETE_RECORDS
-        answer, moved = reading.delete_records(partition, token, a)
+        answer, moved = reading.delete_records(partition, token, asked)
         if moved:
             partition.start_unsaved = True
             partition.trimmed()

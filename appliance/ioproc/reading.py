@@ -28,6 +28,7 @@ from appliance.ring.messages import (
     READ_REPLICA,
     READ_WAIT,
 )
+from appliance.ring.slots import pack_deleted, pack_epoch_ended, pack_listed
 from appliance.wire import aborted, producers
 from appliance.wire.batch_header import INT64
 
@@ -191,7 +192,7 @@ def list_offset(
             found_time, offset, found_epoch = found
         elif lags:
             return refusal(LISTED, errors.OFFSET_NOT_AVAILABLE, partition.handle, token)
-    return (LISTED, 1, partition.handle, token, found_time, offset, found_epoch)
+    return pack_listed(partition.handle, token, found_time, offset, found_epoch)
 
 
 def epoch_end(partition: Partition, token: int, asked: int, epoch: int) -> Completion:
@@ -199,7 +200,7 @@ def epoch_end(partition: Partition, token: int, asked: int, epoch: int) -> Compl
     if epoch != -1 and epoch != partition.leader_epoch:
         return refusal(EPOCH_ENDED, stale(partition, epoch), partition.handle, token)
     end_epoch, end_offset = partition.log.epoch_end(asked)
-    return (EPOCH_ENDED, 1, partition.handle, token, end_offset, end_epoch)
+    return pack_epoch_ended(partition.handle, token, end_offset, end_epoch)
 
 
 def delete_records(partition: Partition, token: int, offset: int) -> tuple[Completion, bool]:
@@ -213,7 +214,7 @@ def delete_records(partition: Partition, token: int, offset: int) -> tuple[Compl
     moved = target > log.log_start_offset
     if moved:
         log.advance_log_start(target)
-    return (DELETED, 1, partition.handle, token, log.log_start_offset, 0), moved
+    return pack_deleted(partition.handle, token, log.log_start_offset), moved
 
 
 def describe_producers(partition: Partition) -> Iterator[bytes]:

@@ -13,6 +13,7 @@ from appliance.netproc.outbox import Outbox
 from appliance.netproc.stopwatch import Stopwatch
 from appliance.ring.messages import ANSWERED, GOES_BEFORE, SPENT, Message
 from appliance.ring.process_table import CONTROL, IOPROC, Peer
+from appliance.ring.slots import answer_goes_on, read_spent
 
 _A_NODE: Final = Peer(IOPROC, -1)
 """Whoever speaks for another node's coordinator here: none of our processes."""
@@ -53,7 +54,7 @@ class Completions:
             index = message.token & 0xFFFFFFFF
             op = message.op
             try:
-                if op in GOES_BEFORE or (op == ANSWERED and message.a == 1):  # others follow
+                if op in GOES_BEFORE or (op == ANSWERED and answer_goes_on(message)):
                     self._go_before(x, index, message)
                 elif x.pending.pop(index, None) is not None:
                     if self._watch.running:
@@ -70,7 +71,7 @@ class Completions:
     def _go_before(self, x: Exchange, index: int, message: Message) -> None:
         """The exchange waits for more by this index."""
         if message.op == SPENT:
-            x.connection.account.spent_ns += message.a
+            x.connection.account.spent_ns += read_spent(message).spent_ns
         elif index in x.pending:
             x.handler.complete(self._host, x, index, message, message.payload)
 
@@ -88,7 +89,7 @@ class Completions:
         """Replay committed metadata, because a change is visible before its answer. Returns the
         answers that may leave now; the others wait in `early`."""
         for message in arrived:
-            if message.a != 1 and self._outbox is not None:  # the last piece of its answer
+            if self._outbox is not None and not answer_goes_on(message):
                 self._outbox.answered(message.token)
         if self._following.follow():
             arrived = [*self.early, *arrived]

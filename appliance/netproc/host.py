@@ -42,8 +42,8 @@ from appliance.netproc.routes import Routes
 from appliance.netproc.segments import NO_DESCRIPTORS, OpenSegment, SegmentFiles
 from appliance.netproc.throttling import ClientThrottling
 from appliance.ring import messages
-from appliance.ring.messages import Message
 from appliance.ring.partition_table import DIRECTORY
+from appliance.ring.slots import pack_cancel, pack_ensure_topic, pack_forward
 from appliance.shell.log import WARNING
 from appliance.shell.seat import Seat
 from appliance.wire.fetch import FetchPartition
@@ -149,11 +149,12 @@ class NetprocHost(Host):
         except OSError:
             return None  # the home is asked, and then the file is opened again
 
-    def remember(self, x: Exchange, route: Route, answer: Message) -> None:
+    def remember(self, x: Exchange, route: Route, place: tuple[int, int, int, int]) -> None:
         if x.connection.cursors is None:
             x.connection.cursors = Cursors()
         cursors: Cursors = x.connection.cursors
-        cursors.remember(route.handle, answer.d, answer.g, answer.e, answer.i)
+        base, position, length, layout = place
+        cursors.remember(route.handle, base, position, length, layout)
 
     def segment(self, route: Route, base_offset: int, layout: int) -> OpenSegment | None:
         number = self.partitions.read_column(route.handle, DIRECTORY)
@@ -186,10 +187,10 @@ class NetprocHost(Host):
         route: Route,
         op: int,
         flags: int,
-        a: int,
-        b: int,
-        e: int,
-        f: int,
+        asked: int,
+        epoch: int,
+        length: int,
+        limit: int,
     ) -> None:
         home = route.home
         if x.number == NO_NUMBER:
@@ -197,9 +198,10 @@ class NetprocHost(Host):
         x.pending[index] = home
         token = x.number << 32 | index
         if (self._kept and home in self._kept) or not self._writers[home].push(
-            op, flags, route.handle, token, a, b, e=e, f=f
+            op, flags, route.handle, token, asked, epoch, 0, 0, 0, 0, 0, 0, length, limit
         ):
-            self._put(x, index, home, (op, flags, route.handle, token, a, b, e, f), None)
+            numbers = (asked, epoch, 0, 0, 0, 0, 0, 0, length, limit)
+            self._put(x, index, home, (op, flags, route.handle, token, *numbers), None)
         self._outbox.fresh = True
 
     def ask_as_replica(
@@ -215,7 +217,7 @@ class NetprocHost(Host):
         node, broker_epoch, visible = replica
         _, _, offset, _, epoch, last_epoch, log_start = partition
         head = (messages.READ, flags, route.handle, self._token(x, index), offset, epoch)
-        fields = (*head, *limits, last_epoch, log_start, broker_epoch, node, visible)
+        fields = (*head, last_epoch, log_start, broker_epoch, node, visible, 0, *limits)
         self._put(x, index, route.home, fields, None)
 
     def ask_nearest(
@@ -230,19 +232,19 @@ class NetprocHost(Host):
     ) -> None:
         epoch = partition.current_leader_epoch
         at = (route.handle, self._token(x, index), partition.fetch_offset, epoch)
-        fields = (messages.READ, flags | messages.READ_NEAREST, *at, *limits, *nodes, 0)
+        fields = (messages.READ, flags | messages.READ_NEAREST, *at, *nodes, 0, 0, *limits)
         self._put(x, index, route.home, fields, None)
 
     def watch_rows(self, x: Exchange, index: int, home: int, flags: int, rows: list[int]) -> None:
         payload = pack(f"={len(rows)}{messages.WATCHED}", *rows)
-        fields = (messages.WATCH, flags, rows[0] >> 32, self._token(x, index), 0, 0, 0, 0)
+        fields = (messages.WATCH, flags, rows[0] >> 32, self._token(x, index))
         self._put(x, index, home, fields, payload)
 
     def forward(self, x: Exchange) -> None:
         token = self._token(x, 0)
         key = x.handler.key << 16 | x.version
         size = x.end - x.position
-        fields = (messages.FORWARD, 0, 0, token, x.position, key, size, 0)
+        fields = pack_forward(token, x.position, key, size)
         self._put(x, 0, CONTROL_HOME, fields, x.rights.encoded)
 
     def coordinate(self, x: Exchange, index: int, route: Route, body: bytes) -> None:
@@ -251,7 +253,7 @@ class NetprocHost(Host):
             x.connection.line = Line()
         key = x.handler.key << 16 | x.version
         for more, named, piece in self._outbox.pieces(route.home, x.rights.encoded, body):
-            fields = (messages.COORDINATE, 0, route.handle, token, more, key, named, 0)
+            fields = (messages.COORDINATE, 0, route.handle, token, more, key, named)
             self._put(x, index, route.home, fields, piece)
 
     def coordinate_within(
@@ -278,7 +280,7 @@ class NetprocHost(Host):
     ) -> None:
         token = self._token(x, index)
         for more, named, piece in self._outbox.pieces(route.home, caller, body):
-            fields = (messages.COORDINATE, flags, route.handle, token, more, api, named, 0)
+            fields = (messages.COORDINATE, flags, route.handle, token, more, api, named)
             self._put(x, index, route.home, fields, piece)
 
     def question_node(
@@ -357,7 +359,7 @@ class NetprocHost(Host):
         left_over = int(
             x.connection.habits.left_over(name, (one.habits for one in self._shared.open.values()))
         )
-        fields = (messages.ENSURE_TOPIC, 0, 0, token, left_over, 0, len(caller), 0)
+        fields = pack_ensure_topic(token, left_over, len(caller))
         self._put(x, index, CONTROL_HOME, fields, caller + name.encode())
 
     def cancel(self, x: Exchange) -> None:
@@ -365,7 +367,7 @@ class NetprocHost(Host):
             x.slab.let_go()
             x.slab = None
         for home in set(x.pending.values()) - {CONTROL_HOME, NOBODY_HOME}:
-            fields = (messages.CANCEL, 0, 0, x.number << 32, 0, 0, 0, 0)
+            fields = pack_cancel(x.number << 32)
             if not self._outbox.push(home, fields, None, None):
                 self._outbox.queue_message(home, fields, None, None)
         x.pending.clear()
@@ -376,7 +378,7 @@ class NetprocHost(Host):
             self._outbox.abandoned()
         token = x.number << 32
         if token in self._outbox.unanswered:
-            fields = (messages.CANCEL, 0, 0, token, 0, 0, 0, 0)
+            fields = pack_cancel(token)
             if not self._outbox.push(CONTROL_HOME, fields, None, None):
                 self._outbox.queue_message(CONTROL_HOME, fields, None, None)
 

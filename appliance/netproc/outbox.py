@@ -12,9 +12,10 @@ from typing import Final
 
 from appliance.config.broker import BrokerConfig
 from appliance.handlers.exchange import Exchange
-from appliance.ring.messages import FORWARD
+from appliance.ring.messages import FORWARD, Message
 from appliance.ring.process_table import CONTROL, IOPROC
 from appliance.ring.ring import PIECES
+from appliance.ring.slots import Slot
 from appliance.shell.links import Links
 
 CONTROL_HOME: Final = -1
@@ -22,11 +23,9 @@ CONTROL_HOME: Final = -1
 NOBODY_HOME: Final = -2
 """Stands there for what waits in this process."""
 
-Fields = tuple[int, ...]
-"""op, flags, handle, token, a, b, e, f; of another replica's READ c, d, g, h besides."""
+_TOKEN: Final = Message._fields.index("token")
 
-
-Kept = tuple[Fields, bytes | None, Exchange | None]
+Kept = tuple[Slot, bytes | None, Exchange | None]
 """A message, its payload, and the request that it belongs to; None: nobody waits for it."""
 
 
@@ -61,7 +60,7 @@ class Outbox:
         """True if control has as many requests to answer as it may have."""
         return len(self.unanswered) >= self._at_once
 
-    def push(self, home: int, fields: Fields, payload: bytes | None, x: Exchange | None) -> bool:
+    def push(self, home: int, fields: Slot, payload: bytes | None, x: Exchange | None) -> bool:
         """Push a message to a process. False when messages are kept for it, its ring is full or it
         is dead. x: the request that the message belongs to."""
         if home in self.kept:
@@ -69,24 +68,21 @@ class Outbox:
         counted = home == CONTROL_HOME and x is not None and not x.handler.between_nodes
         if counted and len(self.unanswered) >= self._at_once:
             return False
-        op, flags, handle, token, a, b, e, f, *more = fields
         self.fresh = True
         writer = self._by_home[home]
-        if more:
-            c, d, g, h, i = more
-            pushed = writer.push(op, flags, handle, token, a, b, c, d, g, h, i, e=e, f=f)
-        elif payload is None:
-            pushed = writer.push(op, flags, handle, token, a, b, e=e, f=f)
+        if payload is None:
+            pushed = writer.push(*fields)
         else:
-            pushed = writer.push_with_payload(op, flags, handle, token, a, b, e, f, payload=payload)
+            pushed = writer.push_with_payload(*fields, payload=payload)
         if counted and pushed:
+            token = fields[_TOKEN]
             assert x is not None and token not in self.unanswered, "control is asked this already"
             self.unanswered[token] = x
             x.connection.forwarded += 1
         return pushed
 
     def queue_message(
-        self, home: int, fields: Fields, payload: bytes | None, x: Exchange | None
+        self, home: int, fields: Slot, payload: bytes | None, x: Exchange | None
     ) -> None:
         """Queue a message until there is room, behind those that wait already."""
         if home not in self.kept:

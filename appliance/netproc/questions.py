@@ -19,6 +19,7 @@ from appliance.peers.between import carry_to_brokers
 from appliance.peers.brokers import Brokers
 from appliance.peers.link import Watcher
 from appliance.ring.messages import ANSWERED, Message
+from appliance.ring.slots import make_message
 from appliance.shell.log import Log
 
 _TIMEOUT_MS: Final = 5_000
@@ -66,6 +67,4 @@ class NodeQuestions:
             self.heard.append((token, None))
             return
         payload = bytes(answer.body)
-        self.heard.append(
-            (token, Message(ANSWERED, 1, 0, token, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, payload))
-        )
+        self.heard.append((token, make_message(ANSWERED, token, payload)))

@@ -202,8 +202,8 @@ class FakeHost(Host):
         place = self.places.get((route.handle, offset))
         return None if place is None else (FakeFile(), *place)
 
-    def remember(self, x, route, answer):
-        self.remembered.append((route.handle, answer.d, answer.g, answer.e))
+    def remember(self, x, route, place):
+        self.remembered.append((route.handle, *place[:3]))
 
     def ask_home(self, x, index, route, op, flags, a, b, e, f):
         x.pending[index] = route.home

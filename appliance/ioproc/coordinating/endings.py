@@ -233,16 +233,10 @@ class Endings:
                 self._elsewhere(queued.popleft())
                 continue
             self._number += 1
-            if not writer.push(
-                MARK,
-                MARK_COMMIT if ending.committed else 0,
-                handle,
-                self._number,
-                ending.producer_id,
-                ending.coordinator_epoch,
-                e=ending.epoch,
-                f=ending.version,
-            ):
+            flags, number = MARK_COMMIT if ending.committed else 0, self._number
+            who = (ending.producer_id, ending.coordinator_epoch)
+            how = (ending.epoch, ending.version)
+            if not writer.push(MARK, flags, handle, number, *who, 0, 0, 0, 0, 0, 0, *how):
                 return False
             sent[self._number] = queued.popleft()
         return True

@@ -14,6 +14,7 @@ from appliance.base.errors import MalformedRequest
 from appliance.coordinators.runtime.call import UNVERIFIED, Call
 from appliance.coordinators.runtime.kind import LONG
 from appliance.ring.messages import GUARD, NO_GUARD, Message
+from appliance.ring.slots import unpack_coordinate
 from appliance.wire.messages import decode_request
 
 _PEER_BITS = 64
@@ -50,26 +51,27 @@ class PendingRequests:
         requests that a netproc can have begun, those of its arena. Raises MalformedRequest."""
         key = peer << _PEER_BITS | message.token
         begun = self._parts.pop(key, None)
-        if begun is None and not message.a:
-            named, data = message.e, message.payload
+        more, api, named = unpack_coordinate(message)
+        if begun is None and not more:
+            data = message.payload
         else:
-            named, pieces = begun or (message.e, [])
+            named, pieces = begun or (named, [])
             pieces.append(message.payload)
             held = self._begun.get(peer, 0) + len(message.payload)
-            if message.a and held <= most:
+            if more and held <= most:
                 self._begun[peer] = held
                 self._parts[key] = named, pieces
                 return None
             data = b"".join(pieces)
             self._begun[peer] = held - len(data)
-            if message.a:
+            if more:
                 raise MalformedRequest(f"{held} bytes of requests without an end")
         body_at = named + GUARD.size if message.flags else named
         if not 0 <= named <= body_at <= len(data):
             raise MalformedRequest(f"{len(data)} bytes with a caller of {named}")
         caller = data[:named]
         rights = self._known.get(caller) or self._callers.of(caller)
-        api_key, version = message.b >> 16, message.b & 0xFFFF
+        api_key, version = api >> 16, api & 0xFFFF
         guard, standing = NO_GUARD, UNVERIFIED
         if message.flags:
             (guard,) = GUARD.unpack_from(data, named)
@@ -78,7 +80,7 @@ class PendingRequests:
         if len(data) >= LONG and self._takes_turns(api_key):
             asked = PendingRequest(peer, message.token, call, None, guard, data[body_at:])
         else:
-            request = self._decode(message.b, data[body_at:])
+            request = self._decode(api, data[body_at:])
             asked = PendingRequest(peer, message.token, call, request, guard)
         self.asked[key] = asked
         return asked

@@ -246,7 +246,7 @@ class SimHost(Host):
     def glance(self, x, route, row, offset, limit, max_bytes):
         return None
 
-    def remember(self, x, route, answer):
+    def remember(self, x, route, place):
         """Every fetch asks."""
 
     def segment(self, route, base_offset, layout):
