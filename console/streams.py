@@ -14,6 +14,8 @@ import sys
 from contextlib import suppress
 from typing import Any, Final, TextIO
 
+from console.plain_shapes import ERRORS, register_errors
+
 _STDIN, _STDOUT, _STDERR = range(3)
 _HARMFUL: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
@@ -151,11 +153,12 @@ def write_raw(data: bytes) -> None:
 
 
 def painter() -> TextIO:
-    """stderr for a library that draws with escape sequences."""
+    """stderr for a library that draws with escape sequences, in shapes that its alphabet has."""
+    register_errors()
     if not isinstance(getattr(getattr(sys.stderr, "buffer", None), "raw", None), _Outlet):
         return sys.stderr
     bare = io.BufferedWriter(_Outlet(_STDERR, sys.stderr.encoding, fails=False, escapes=False))
-    return io.TextIOWrapper(bare, sys.stderr.encoding, "backslashreplace", line_buffering=True)
+    return io.TextIOWrapper(bare, sys.stderr.encoding, ERRORS, line_buffering=True)
 
 
 def flush() -> None:

@@ -26,51 +26,26 @@ from console.screens.actions import ACTIONS, APP, CHANGES, KINDS, Action, bindin
 from console.screens.at_terminal import AtTerminal, prepare
 from console.screens.changes.door import Door
 from console.screens.help import HelpScreen, list_keys
-from console.screens.inks import LIGHT as LIGHT_INKS
 from console.screens.journal import Journal
 from console.screens.keys import Keys
 from console.screens.log import LogView
 from console.screens.palette import Everything
-from console.screens.places import HOME, LISTS, LOG, History, NoPlace, Place
+from console.screens.places import HOME, LOG, History, NoPlace, Place
 from console.screens.prompt import FILTER, JUMP, Prompt
 from console.screens.sources import Source
+from console.screens.tabs import Tabs
 from console.screens.view import FRAMED, View, Words
 from console.screens.views import VIEWS
 from console.screens.world import World
 from console.screens.zone import Zone
 from console.show.figures import age
 
-DARK, LIGHT = "textual-dark", "textual-light"
 _OURS: Final = frozenset(one.call.partition("(")[0] for one in ACTIONS if one.scope == APP)
 _BESIDE: Final = ("quit", "suspend_process")
 """Work beside a dialog too."""
 _TICK_S: Final = 0.25
 _OLD_S: Final = 10.0
 _VIEWS_MOST: Final = 8
-_TABS_WIDE: Final = sum(len(kind) + 3 for kind in LISTS)
-
-
-class Tab(Words):
-    """One of the lists, to be clicked."""
-
-    def __init__(self, kind: str) -> None:
-        super().__init__(classes="tab")
-        self.kind = kind
-
-    def on_mount(self) -> None:
-        """Its name and its key."""
-        self.fit(self.app.size.width)
-
-    def fit(self, width: int) -> None:
-        """Shows its key and its name, close together on a narrow screen. width: of the screen."""
-        gap = " " if width >= _TABS_WIDE else ""
-        self.show_parts(
-            " ", (places.key_of(self.kind), "" if gap else "bold"), f"{gap}{self.kind.capitalize()}"
-        )
-
-    def on_click(self) -> None:
-        """There."""
-        self.post_message(View.Go(Place(self.kind)))
 
 
 class ConsoleApp(AtTerminal):
@@ -80,19 +55,17 @@ class ConsoleApp(AtTerminal):
     BINDINGS: ClassVar[list[BindingType]] = bindings(APP)
     COMMANDS: ClassVar[set[Any]] = {Everything}
     CSS = """
-    #head, #tabs { height: 1; }
-    #head { background: $panel; }
+    #head { height: 1; background: $panel; }
     #title { width: 1fr; height: 1; padding: 0 1; }
     #age { width: auto; height: 1; padding: 0 1; }
-    .tab { width: auto; }
-    .tab.here { text-style: reverse; }
     #trouble { display: none; max-height: 2; padding: 0 1; color: $text-error; text-style: bold; }
     #trouble.there { display: block; }
     #body { height: 1fr; }
     #line { color: $text-muted; }
     #line { height: 1; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
     .large #title, .large #age, .large #trouble, .large #line { padding: 0 2; }
-    .large #tabs { padding: 0 1; }
+    .large #tabs { padding: 0 2; }
+    .large #tabs.roomy { padding: 0 1; }
     """
 
     class Told(Message):
@@ -123,7 +96,7 @@ class ConsoleApp(AtTerminal):
         self._shown: dict[Place, View] = {}
         self._head, self._age_words = Words(name="title"), Words(name="age")
         self._trouble, self._command_line = Words(name="trouble"), Words(name="line")
-        self._tabs = [Tab(kind) for kind in LISTS]
+        self._tabs = Tabs()
 
     @property
     def here(self) -> Place:
@@ -139,8 +112,7 @@ class ConsoleApp(AtTerminal):
         with Horizontal(id="head"):
             yield self._head
             yield self._age_words
-        with Horizontal(id="tabs"):
-            yield from self._tabs
+        yield self._tabs
         yield self._trouble
         yield Vertical(id="body")
         yield Prompt(self.world.names)
@@ -149,7 +121,7 @@ class ConsoleApp(AtTerminal):
 
     async def on_mount(self) -> None:
         """Begin to ask."""
-        self.theme, self.ansi_theme_light = DARK, LIGHT_INKS
+        self.begin_themes()
         self.watch_terminal()
         await self._show()
         self.set_interval(_TICK_S, self._tick)
@@ -218,9 +190,7 @@ class ConsoleApp(AtTerminal):
             (f"  {name}  {self.zone.zone_name}" if self.size.width >= FRAMED.width else "", "dim"),
         )  # fmt: skip
         self._age(now)
-        for tab in self._tabs:
-            tab.set_class(tab.kind == self.here.tab, "here")
-            tab.fit(self.size.width)
+        self._tabs.show_tabs(self.size.width, self.here.tab)
         main = self.world.main(self.here).shown
         failure = cluster.failure or main.failure
         if _is_not_local(failure):
@@ -464,10 +434,6 @@ class ConsoleApp(AtTerminal):
     def on_unmount(self) -> None:
         """The process has its own zone back."""
         self.zone.restore()
-
-    def action_theme(self) -> None:
-        """Light or dark."""
-        self.theme = LIGHT if self.theme == DARK else DARK
 
     def action_help(self) -> None:
         """The keys that work here."""

@@ -7,8 +7,7 @@ import signal
 import sys
 from typing import Any, Final
 
-from textual.app import App
-
+from console.screens.inks import Inked
 from console.streams import painter
 
 SWITCH_S: Final = 0.0005
@@ -18,7 +17,7 @@ COLLECTED_AFTER: Final = (5_000, 5, 100)
 """When Python looks for garbage: rarely among all objects, before the large answers are frozen."""
 
 
-class AtTerminal(App[None]):
+class AtTerminal(Inked):
     """An app that SIGTERM, SIGHUP and a lost terminal end in order; `return_code` is 128 and the
     number of the signal."""
 

@@ -15,7 +15,7 @@ from console.screens.view import View
 from console.screens.world import TopicSeen
 from console.show.figures import NOT_KNOWN, age, meter, short
 
-_METER: Final = 12
+_METER: Final = 9
 PARTITIONS: Final = (
     Column("PART", 4, right=True),
     Column("START", 12, right=True, from_width=60),

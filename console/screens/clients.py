@@ -14,7 +14,7 @@ from console.model.quota_rules import ANYBODY, Client
 from console.screens.places import QUOTA, Place, keeps
 from console.screens.rows import Cell, Column, Rows
 from console.screens.view import View, Words
-from console.show.figures import age, in_bytes, short, some, took
+from console.show.figures import NOT_KNOWN, age, in_bytes, short, some, took
 
 FOREIGN: Final = "who is connected is known of an appliance of this host only"
 _SHORT: Final = {
@@ -53,19 +53,16 @@ class ClientsView(View):
 
     has_filter: ClassVar[bool] = True
     DEFAULT_CSS = """
-    ClientsView #pushed { height: 50%; }
-    ClientsView #pushing { height: 1; padding: 0 1; border-top: none; }
-    ClientsView.large #pushing { padding: 0 2; }
+    ClientsView #pushed { height: 50%; min-height: 12; border-top: solid $foreground 20%; }
     """
     frames: ClassVar[Mapping[str, str]] = {
-        "clients": "Connections  {}", "pushed": "Metrics of this client  {}",
+        "clients": "Connections  {}", "pushed": "Metrics of this client",
     }  # fmt: skip
     summary_in: ClassVar[str] = "clients"
 
     def compose(self) -> ComposeResult:
         yield Words(name="summary", classes="summary")
         yield Rows(_COLUMNS, name="clients")
-        yield Words(name="pushing")
         yield Rows(_PUSHED, name="pushed", opens=False)
 
     def paint(self) -> None:
@@ -116,13 +113,13 @@ class ClientsView(View):
 
     def _say(self, pushing: tuple[Pushing, ...]) -> None:
         """Shows the last metrics of these; hides the table without any."""
-        about, rows = self.query_one("#pushing", Words), self.query_one("#pushed", Rows)
-        about.display = rows.display = bool(pushing)
+        rows = self.query_one("#pushed", Rows)
+        rows.display = bool(pushing)
         if not pushing:
             if rows.has_focus:
                 self.query_one("#clients", Rows).focus()
             return
-        about.show_parts((_said(pushing), "bold"))
+        rows.set_title(_said(pushing))
         several = len(pushing) > 1
         found = {
             f"{one.client.instance} {n}": (one.client.instance if several else "", sample)
@@ -168,8 +165,8 @@ def _said(pushing: tuple[Pushing, ...]) -> str:
     numbers = sum(one.client.metrics for one in pushing)
     ago = min(one.client.pushed_s for one in pushing)
     who = f", {len(pushing)} instances" if len(pushing) > 1 else ""
-    said = f"{last.client_id or '(none)'}{who} says of itself: {some(numbers, 'number')}"
-    return f"{said}, {age(ago)} ago, every {age(last.interval_s)}"
+    said = f"Metrics of {last.client_id or '(none)'}{who}  {numbers}"
+    return f"{said}, pushed {age(ago)} ago, every {age(last.interval_s)}"
 
 
 def _pushed(instance: str, one: Number) -> tuple[Cell, ...]:
@@ -180,7 +177,7 @@ def _pushed(instance: str, one: Number) -> tuple[Cell, ...]:
 
 def _number(value: int | float) -> str:
     """Java's averages over nothing are no numbers."""
-    return short(value) if isfinite(value) else str(value)
+    return short(value) if isfinite(value) else NOT_KNOWN
 
 
 def _pushed_by(one: Number, column: int) -> str | float:

@@ -30,7 +30,7 @@ _PHASES: Final = {
     "commitOffsets": "notes that it is done",
 }
 """Spark's parts of a micro-batch, and what each is."""
-LOG, ERROR, SPARK, SQL = "its log", "its last failure", "Spark's own log", "what it derives"
+LOG, ERROR, SPARK, SQL = "Log", "Last failure", "Spark's own log", "SQL"
 _TEXTS: Final = (LOG, ERROR, SPARK, SQL)
 _STILL: Final = (ERROR, SQL)
 """Texts that do not grow."""
@@ -61,8 +61,8 @@ class JobView(JobActions):
     JobView.wide #derives { width: 2fr; }
     """
     frames: ClassVar[Mapping[str, str]] = {
-        "facts": "Job", "phases": "Last batch", "in": "", "out": "", "lines": "Log",
-        "derives": "What it derives",
+        "facts": "Job", "phases": "Last batch", "in": "", "out": "", "lines": LOG,
+        "derives": SQL,
     }  # fmt: skip
 
     def compose(self) -> ComposeResult:
@@ -171,8 +171,8 @@ class JobView(JobActions):
         elif not self._follows:
             new = sum(int(key) > self._seen_to for key in self._lines)
             told = f"stands still, {new} new: t follows"
-        title = f"{self._text[0].upper()}{self._text[1:]}: {told}   (v: other logs)"
-        rows.set_columns((Column(title, 0),))
+        rows.set_title(self._text)
+        rows.set_columns((Column(f"{told}   (v: other logs)", 0),))
         line = self._lines.get(rows.key or "", "")
         self.query_one("#whole", Words).show_parts(
             (line if len(line) > rows.size.width else "", "dim")
@@ -217,7 +217,8 @@ def _facts(one: Status, seen: JobSeen | None) -> list[Part]:
     ]  # fmt: skip
     if one.state_rows:
         size = in_bytes(one.state_bytes)
-        parts += [("remembers ", "dim"), f"{short(one.state_rows)} rows, {size}"]
+        rows = "1 row" if one.state_rows == 1 else f"{short(one.state_rows)} rows"
+        parts += [("state ", "dim"), f"{rows}, {size}"]
         parts += [("  watermark ", "dim"), f"{one.watermark}"] if one.watermark else []
         parts += ["\n"]
     return parts[:-1]

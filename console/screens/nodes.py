@@ -42,7 +42,7 @@ _COLUMNS: Final = (
     Column("HEARD OF", 10, right=True, from_width=150),
 )
 _MOVES: Final = (
-    Column("MOVING", 0),
+    Column("TOPIC", 0),
     Column("PART", 4, right=True),
     Column("TO", 8),
     Column("AWAY FROM", 9, from_width=_WIDE),
@@ -53,7 +53,7 @@ _MOVES: Final = (
     Column("ETA", 8, right=True),
 )
 _MISSING: Final = (
-    Column("NOT IN SYNC", 0),
+    Column("TOPIC", 0),
     Column("PART", 4, right=True),
     Column("LEADER", 6, right=True, from_width=_WIDE),
     Column("ISR", 12, from_width=120),

@@ -181,8 +181,13 @@ class OverviewView(View):
         tables = [self.query_one(f"#{name}", Rows) for name in _LEADS_TO]
         for table in tables:
             table.display = large
-        if large and self.display and isinstance(self.app.focused, Rows):
-            tables[0].focus()
+        if large:  # a table that has just been asked to take the keys has them after the refresh
+            self.call_after_refresh(self._focus_topics)
+
+    def _focus_topics(self) -> None:
+        """The keys go to the first of the tables that lead on, unless to something else by now."""
+        if self.display and self.is_large and isinstance(self.app.focused, Rows):
+            self.query_one("#topics", Rows).focus()
 
     def on_rows_opened(self, event: Rows.Opened) -> None:
         """Into the topic, group or job."""

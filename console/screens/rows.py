@@ -25,8 +25,9 @@ from console.show.output import plain
 Cell = str | tuple[str, str]
 """What is shown, with one of STYLES."""
 STYLES: Final = ("dim", "bad", "warn", "good", "chart")
-_WIDEST: Final = 72
-"""Of a name with figures behind it: farther away one loses the row."""
+_WIDEST, _NARROWEST, _STEP = 72, 32, 8
+"""Of names with figures behind them: farther away one loses the row. Between the two it is as wide
+as the longest name seen so far, in steps, so that columns seldom move."""
 _GAP: Final = 2
 _LEAST: Final = 12
 """For names, before what needs a wide table goes; twice that in a table that is ROOMY."""
@@ -62,7 +63,8 @@ class Rows(ScrollView, can_focus=True):
     DEFAULT_CSS = """
     Rows { height: 1fr; overflow-x: hidden; scrollbar-size-vertical: 1; }
     Rows > .rows--head { text-style: bold; }
-    Rows > .rows--cursor { text-style: reverse; }
+    Rows > .rows--cursor { background: $cursor-background; }
+    .few-colors Rows > .rows--cursor { text-style: reverse; }
     Rows > .rows--dim { text-style: dim; }
     Rows > .rows--bad { color: $text-error; text-style: bold; }
     Rows > .rows--warn { color: $text-warning; }
@@ -110,6 +112,7 @@ class Rows(ScrollView, can_focus=True):
         self._by: Callable[[str, int], Any] | None = None
         self._cursor = 0
         self._sorted: int | None = None
+        self._longest = 0  # of the first cells on the screen so far
         self._drawn: tuple[object, ...] = ()
         self._made: dict[str, Sequence[Cell]] = {}
         """Cells of rows that were on the screen since the rows were given."""
@@ -210,9 +213,16 @@ class Rows(ScrollView, can_focus=True):
         """All that the lines on the screen are made of: nothing is drawn while it stays."""
         top, seen = self.scroll_offset.y, self._keys[self.scroll_offset.y :][: self.size.height]
         cells = tuple(map(self._cells_of, seen))
+        self._see_names(cells)
         marked = frozenset(self._marked.intersection(seen)) if self._marked else None
         place = (self._cursor, top, len(self._keys), self.size, self._sorted, marked)
         return (cells, place, self._empty, tuple(seen))
+
+    def _see_names(self, cells: Sequence[Sequence[Cell]]) -> None:
+        """The first column becomes as wide as the longest of these names, up to the widest."""
+        longest = max((len(_words(one[0])) for one in cells if one), default=0)
+        if longest > self._longest:
+            self._longest = min(_WIDEST, -(-longest // _STEP) * _STEP)
 
     def _cells_of(self, key: str) -> Sequence[Cell]:
         """The cells of a row, made once for each time that rows are given."""
@@ -272,6 +282,7 @@ class Rows(ScrollView, can_focus=True):
         before = self._cursor
         self._cursor = min(max(0, row), max(0, len(self._keys) - 1))
         self._in_sight()
+        self._drawn = self._on_screen()
         self.refresh()
         if self._cursor != before:
             self._told(self.Moved)
@@ -323,7 +334,7 @@ class Rows(ScrollView, can_focus=True):
             cells[0] = (f"● {_words(cells[0])}", "warn")
         if row == self._cursor and self.has_focus:
             style = base + self.get_component_rich_style("rows--cursor", partial=True)
-            return self._line([_words(one) for one in cells], width, style)
+            return self._line(cells, width, style)
         return self._line(cells, width, base)
 
     def _head(self, column: Column, width: int) -> str:
@@ -339,7 +350,7 @@ class Rows(ScrollView, can_focus=True):
         shown = [self._columns[n] for n in self._shown()]
         left = _left(shown, width)
         if not shown[0].width and len(shown) > 1:
-            left = min(left, _WIDEST)
+            left = min(left, max(_NARROWEST, self._longest))
         return [(one, one.width or max(4, left)) for one in shown]
 
     def _line(self, cells: Sequence[Cell], width: int, style: Style) -> Strip:

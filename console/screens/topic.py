@@ -61,6 +61,8 @@ class TopicView(View):
     TopicView #of-settings { height: 3fr; }
     TopicView.large #copies { height: 7; }
     TopicView.large #about { height: 5; }
+    TopicView.with-copies #of-partitions { height: 4fr; }
+    TopicView.with-copies #partitions { min-height: 4; }
     TopicView.wide #of-partitions { height: 1fr; width: 1fr; }
     TopicView.wide #of-settings { height: 1fr; width: 1fr; }
     """
@@ -174,6 +176,7 @@ class TopicView(View):
         here = seen.placed.get(int(key)) if key is not None else None
         found = {str(one.node): one for one in here.copies} if here is not None else {}
         rows.display = bool(seen.placed)
+        self.set_class(rows.display, "with-copies")
         rows.show_rows(
             list(found), lambda key: _copy(found[key]), lambda key, n: _copy_by(found[key], n)
         )
@@ -189,13 +192,14 @@ class TopicView(View):
         facts = self.world.facts.shown.value
         rate = facts.topics.get(topic.name) if facts is not None else None
         past = facts.of_topics.get(topic.name, ()) if facts is not None else ()
+        past = past if self.size.width >= _WIDE else ()  # a line has room for one of the two
         self.query_one("#summary", Words).show_parts(
             (topic.name, "bold"), f"  {words}",
             f"  {in_bytes(rate.size_mb * 1e6)}" if rate else "",
             f"   in {in_bytes(rate.in_mb_s * 1e6)}/s " if rate else "",
-            spark([one[0] for one in past], min(len(past), 16)),
+            (spark([one[0] for one in past], min(len(past), 16)), "cyan"),
             f"  out {in_bytes(rate.out_mb_s * 1e6)}/s " if rate else "",
-            spark([one[1] for one in past], min(len(past), 16)),
+            (spark([one[1] for one in past], min(len(past), 16)), "green"),
         )  # fmt: skip
 
     def _about(self, found: dict[str, Setting]) -> None:

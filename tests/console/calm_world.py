@@ -77,7 +77,7 @@ def topic_rate(name, partitions, rate, size_mb):
 def connection(key, client_id, software, rate, **more):
     return Connection(
         key=key, client_id=client_id, software=software, version="2.6.1", user="ANONYMOUS",
-        address="127.0.0.1", listener="PLAINTEXT", connected_s=NOW_S - 5400, requests=81_000,
+        address="127.0.0.1", listener="PLAINTEXT", connected_s=5400.0, requests=81_000,
         requests_s=rate, in_bytes=10**9, in_s=rate * 4e3, out_bytes=10**8, out_s=rate * 1e3,
         produced_s=rate * 4e3, fetched_s=0.0, last_api="Produce",
         throttled_by=more.get("by", ""), throttled_ms=more.get("ms", 0),
@@ -157,7 +157,9 @@ def job():
 
 
 def jobs():
-    samples = tuple(JobSample(6000.0 * one, 12.0 * one, int(300 * one), 640) for one in WAVE)
+    samples = tuple(
+        JobSample(6000.0 * one, 12.0 * one, int(300 * one), int(440 + 400 * one)) for one in WAVE
+    )
     return Jobs("/var/lib/penstock/jobs", 512, {"revenue": job()}, {"revenue": samples})
 
 

@@ -129,7 +129,7 @@ def test_the_palette_finds_actions_and_topics(filled):
         await seat.type("Light")
         await seat.sees("Change between a light and a dark picture.")
         await seat.press("enter")
-        await seat.until(lambda: seat.app.theme == "textual-light", "the light theme")
+        await seat.until(lambda: seat.app.theme == "penstock-light", "the light theme")
 
     sit(filled.bootstrap, act)
 
@@ -156,7 +156,7 @@ def test_rows_are_sorted_by_each_column_in_turn(filled):
     sit(filled.bootstrap, act)
 
 
-@pytest.mark.parametrize("theme", ["textual-dark", "textual-light"])
+@pytest.mark.parametrize("theme", ["penstock-dark", "penstock-light"])
 def test_what_is_written_can_be_read_in_both_themes(filled, theme):
     async def act(seat):
         app = seat.app

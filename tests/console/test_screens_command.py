@@ -10,8 +10,10 @@ import sys
 from importlib.util import find_spec
 
 import pytest
+from rich.cells import cell_len
 
 from benchmarks.kafka import free_port
+from console.plain_shapes import replace_shapes
 from tests.console.terminal import Terminal
 from tests.console_process import PENSTOCK, typing
 
@@ -61,6 +63,26 @@ def test_without_colours_there_are_greys(alone):
         assert shades and all(red == green == blue for red, green, blue in shades)
     finally:
         terminal.close()
+
+
+def test_an_old_locale_gets_frames_and_charts_of_ascii(alone):
+    old = {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    env = {"PENSTOCK_BOOTSTRAP": alone.bootstrap, "COLUMNS": "120", "LINES": "40"}
+    terminal = Terminal(**env, **old)
+    try:
+        terminal.until("Requests by API")
+        terminal.type("q")
+        assert terminal.ends() == 0
+        assert terminal.said.isascii() and b"\\u" not in terminal.said
+        assert b"+-" in terminal.said and b"---" in terminal.said
+    finally:
+        terminal.close()
+
+
+def test_shapes_keep_their_cells():
+    shown = "╭─ Topics ─╮ ▁▂▃▄▅▆▇█ ● 1 s … 東京 e\u0301"
+    assert replace_shapes(shown) == "+- Topics -+ __==#### * 1 s . ???? e"
+    assert cell_len(replace_shapes(shown)) == cell_len(shown)
 
 
 def test_without_an_appliance_it_offers_to_start_one_that_outlives_it(tmp_path):

@@ -74,7 +74,7 @@ def test_jobs_are_seen_with_what_is_wrong_with_them(alone, folder, size):
         await seat.press("enter")
         await seat.sees("broken  failed for", "checkpoint", "failed: ValueError")
         await seat.press("v")
-        await seat.sees("Its last failure: the cause first", "File x")
+        await seat.sees("Last failure", "the cause first", "File x")
         lines = seat.lines()
         head = next(n for n, line in enumerate(lines) if "the cause first" in line)
         told = [line.split("│")[line.startswith("│")].strip() for line in lines[head + 1 :]]
@@ -93,7 +93,7 @@ def test_one_job_with_its_phases_and_a_log_that_is_followed(alone, folder):
 
         await seat.sees("busy  running for", "1 restart after failures", "4 s behind", "lag 30")
         await seat.sees("Batch 12  300 ms", "addBatch", "newInSpark")
-        await seat.sees("9 rows, 1.00 kB", "Its log: following")
+        await seat.sees("9 rows, 1.00 kB", "following   (v: other logs)")
         add("one more", "and another")
         await seat.sees("and another")
         await seat.press("shift+tab", "tab")
@@ -103,11 +103,11 @@ def test_one_job_with_its_phases_and_a_log_that_is_followed(alone, folder):
         add("unread")
         await seat.sees("stands still, 1 new")
         await seat.press("G")
-        await seat.sees("Its log: following")
+        await seat.sees("following   (v: other logs)")
         await seat.press("k")
         await seat.sees("stands still")
         await seat.press("v", "t")
-        await seat.sees("Its log: following")
+        await seat.sees("following   (v: other logs)")
 
     with folder.locked():
         sit(alone.bootstrap, act, first=Place("job", "busy"), jobs=str(folder.path))
@@ -275,13 +275,13 @@ def test_with_read_only_no_job_is_changed(alone, folder):
 
 def test_what_a_job_derives_stands_beside_its_log_or_in_its_place(alone, folder):
     async def act(seat):
-        await seat.sees("Its log: following", "What it derives", "SELECT who FROM events")
+        await seat.sees("following   (v: other logs)", "SELECT who FROM events")
         await seat.resize(*SMALL)
         await seat.misses("SELECT who")
         await seat.press(*"vvv")
-        await seat.sees("What it derives: as its file has it", "SELECT who FROM events")
+        await seat.sees("as its file has it", "SELECT who FROM events")
         await seat.press("t")
-        await seat.sees("Its log: following")
+        await seat.sees("following   (v: other logs)")
 
     sit(alone.bootstrap, act, size=LARGE, first=Place("job", "busy"), jobs=str(folder.path))
 

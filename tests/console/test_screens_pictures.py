@@ -19,6 +19,8 @@ from textual.widget import Widget
 from console.model.quota_rules import Client
 from console.screens.places import Place
 from tests.console import calm_access, calm_world
+from tests.console.draw import DOCS, SELECTED
+from tests.console.photograph import words_of
 from tests.console.seat import LARGE, SMALL, sit
 from tests.console.test_screens_hostile import told
 from tests.console_process import typing
@@ -119,7 +121,17 @@ def test_every_place_looks_as_it_did(shop, still, size):
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("theme", ["textual-dark", "textual-light"])
+def test_the_pictures_of_the_documentation_name_no_host_and_load_nothing():
+    kept = {path.stem: path.read_text() for path in DOCS.glob("*.svg")}
+    assert sorted(kept) == sorted(name for name, *_ in SELECTED)
+    for name, text in kept.items():
+        words = " ".join(words_of(text))
+        assert "url(" not in text.replace("url(#", ""), name
+        assert "localhost:9092" in words, name
+        assert not re.findall(r"127\.0\.0\.1:\d{5}|/tmp/|/root/", words), name
+
+
+@pytest.mark.parametrize("theme", ["penstock-dark", "penstock-light"])
 def test_every_word_can_be_read_in_both_themes(shop, still, theme):
     faint = []
 

@@ -23,7 +23,7 @@ _HOLDERS: Final = (
     Column("FROM", 15),
     Column("BECAUSE", 0),
 )
-_RULES: Final = (Column("ACLS ABOUT IT", 0),)
+_RULES: Final = (Column("ACL", 0),)
 
 
 class CanView(View):
