@@ -125,18 +125,20 @@ class TopicSink(Sink):
                 f"what the job derives has no column {missing[0]!r}, which its sink's key names"
             )
             raise JobError(problem, f"it has {has}")
-        everything = f.to_json(f.struct(*(f.col(f"`{n}`") for n in rows.columns)), _NULLS)
-        return rows.select(self._key().alias("key"), everything.alias("value"))
+        everything = f.to_json(f.struct(*(f.col(f"`{n}`") for n in rows.columns)), _JSON)
+        return rows.select(self._key(rows).alias("key"), everything.alias("value"))
 
-    def _key(self) -> "Column":
+    def _key(self, rows: "DataFrame") -> "Column":
         from pyspark.sql import functions as f
 
         names = [f.col(f"`{name}`") for name in self._job.sink.key]
         if not names:
             return f.lit(None).cast("string")
         if len(names) == 1:
-            return names[0].cast("string")
-        return f.to_json(f.struct(*names), _NULLS)
+            kind = rows.schema[self._job.sink.key[0]].dataType.typeName()
+            form = _TIMES.get(kind)
+            return f.date_format(names[0], form) if form else names[0].cast("string")
+        return f.to_json(f.struct(*names), _JSON)
 
     def options(self) -> dict[str, str]:
         topic = self._job.sink.place.topic
@@ -144,7 +146,17 @@ class TopicSink(Sink):
         return _PRODUCER | sizes(self._row_bytes) | self._kafka.spark() | {"topic": topic}
 
 
-_NULLS: Final = {"ignoreNullFields": "false"}
+_TIMES: Final = {
+    "timestamp": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestamp_ntz": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+"""Type → the one form of its values, in keys and in rows; of milliseconds, two rows of the same
+millisecond would have the same key."""
+_JSON: Final = {
+    "ignoreNullFields": "false",
+    "timestampFormat": _TIMES["timestamp"],
+    "timestampNTZFormat": _TIMES["timestamp_ntz"],
+}
 
 
 def sizes(row_bytes: int) -> dict[str, str]:
