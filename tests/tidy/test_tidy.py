@@ -85,7 +85,7 @@ def test_files_and_functions_are_small_and_modules_say_what_for(folder):
 def test_nothing_is_half_there(folder):
     for name, text in of_folder(folder):
         for word in ("NotImplementedError", "TODO", "FIXME", "XXX"):
-            assert word not in text, name
+            assert not re.search(rf"\b{word}\b", text), name
 
 
 CORE = (
