@@ -24,7 +24,7 @@ MOST = {  # netproc in, I/O, netproc out
     "ApiVersions": (32, 0, 0),
     "a transaction of one record": (104, 564, 63),
 }
-TRIES = 3  # a background sync in every sample of one request, and it costs a few calls more
+TRIES = 6  # a background sync in every sample of one request, and it costs a few calls more
 
 
 def parts(count):
