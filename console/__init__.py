@@ -37,9 +37,11 @@ def main() -> NoReturn:
     # kio tells hypothesis of its types wherever that is installed: a third of a start.
     cast("dict[str, object]", sys.modules).setdefault("hypothesis", None)
     try:
+        from console.cores import leave_memory_out
         from console.root import run
         from console.streams import settle_streams
 
+        leave_memory_out()
         settle_streams()
     except KeyboardInterrupt:
         sys.exit(130)

@@ -29,6 +29,7 @@ from appliance.wire.message_set import (
 )
 from appliance.wire.records import Record, iter_records
 from console.model.decoding.kafka_records import fields
+from console.model.secret_fields import shown_fields
 
 Row = dict[str, Any]
 METADATA: Final = "__cluster_metadata-"
@@ -217,7 +218,7 @@ def _record(record: Record, control: bool, metadata: bool) -> Row:
         return row | {"type": type(message).__name__} | fields(message)
     if metadata and record.value is not None:
         value, version = kraft_records.decode_versioned(record.value)
-        return row | {"type": type(value).__name__, "version": version} | fields(value)
+        return row | {"type": type(value).__name__, "version": version} | shown_fields(value)
     row |= _bytes("key", record.key) | _bytes("value", record.value)
     if record.headers:
         row["headers"] = [
