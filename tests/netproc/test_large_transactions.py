@@ -8,11 +8,15 @@ import pytest
 from appliance.base import errors
 from appliance.handlers import coordinate
 from appliance.ioproc.coordinating import long_work, requests
+from appliance.ioproc.coordinating.endings import SPREAD
 from tests.netproc.netproc_world import LAYOUT, World
+from tests.netproc.test_largest_turns import counting
 
-INIT, ADD, DESCRIBE = 22, 24, 65
+INIT, ADD, END, DESCRIBE = 22, 24, 26, 65
 PARTITIONS = 900
 TURNS = 5000
+CALLS = 12_000
+"""Of a turn that asks for some hundred markers and writes some dozen."""
 
 pytestmark = pytest.mark.interpreted("limits of compiled modules are not replaced")
 
@@ -119,3 +123,30 @@ def test_a_fenced_producer_is_told_so_for_each(world):
     assert set(codes(answer).values()) == {errors.PRODUCER_FENCED}
     assert len(codes(answer)) == PARTITIONS
     assert not added(world, client)
+
+
+@pytest.mark.parametrize("partitions", [PARTITIONS, 4 * PARTITIONS])
+def test_an_end_in_many_partitions_takes_no_turn_alone(tmp_path, partitions):
+    """Its partitions are looked at, and its markers written, some in each turn."""
+    layout = replace(LAYOUT, partition_rows=2 * partitions)
+    one = World(tmp_path, settings={"num.partitions": str(partitions)}, layout=layout)
+    try:
+        one.io_process()
+        client = one.client()
+        producer = init(one, client)
+        found = codes(ask(one, client, ADD, 3, **adding(producer, range(partitions))))
+        assert set(found.values()) == {errors.NONE} and len(found) == partitions
+        fields = {"transactional_id": "x", "producer_id": producer[0], "committed": True}
+        client.send(END, 3, **fields, producer_epoch=producer[1])
+        answer, most, turns = None, 0, 0
+        while answer is None or one.shell._endings._unseen:
+            with counting() as calls:
+                turn(one)
+            most, turns = max(most, calls[0]), turns + 1
+            answer = answer or client.answer()
+            assert turns < TURNS
+        assert answer[1].error_code.value == errors.NONE
+        assert turns > partitions / SPREAD
+        assert most < CALLS, most
+    finally:
+        one.close()

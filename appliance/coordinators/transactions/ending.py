@@ -178,7 +178,12 @@ def _prepare(turn: Turn, known: TransactionalId, decided: Transaction) -> None:
 def hand_out(turn: Turn, known: TransactionalId) -> None:
     """Its markers are to be written, in those of its partitions that there still are."""
     state, decided = turn.state, known.transaction
-    there = [one for one in sorted(decided.partitions) if state.image.partition(*one) is not None]
+    topics = state.image.topics_by_name
+    there = sorted(
+        one
+        for one in decided.partitions
+        if (topic := topics.get(one[0])) is not None and 0 <= one[1] < len(topic.partitions)
+    )
     known.unmarked = set(there)
     if not there:
         _complete(turn, known)

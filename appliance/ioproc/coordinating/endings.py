@@ -3,20 +3,22 @@ said that it is there, who must be asked again.
 
 A value machine between the coordinators of one I/O process and the homes of all partitions, this
 process among them, and other nodes (`away.py`). An ending begins when its decision is committed.
-Each of its partitions is queued for its home, or for the node that leads it, `SHARE` of them at
-first and one more with each answer, so that a small ending is not behind all of a large one; sent
-(MARK) while there is room in the ring and fewer than `MOST_SENT` of that home are unanswered; and
-then marked, or queued again: at once when its home died or another node leads now, with patience
-when it refused. Who leads is looked up when something is queued, sent, and when the metadata
-changes. Invariant: until a coordinator has heard of all markers of an ending, each partition of it
-is kept back, queued, sent, resting, or about to be told of. What belongs to a coordinator that is
-no more is neither sent nor told: its successor hands out the same again, and a marker that comes
-late could end another transaction.
+The partitions of a large one are looked at over turns, `SPREAD` in each. Each is queued for its
+home, or for the node that leads it, `SHARE` of them at first and one more with each answer, so that
+a small ending is not behind all of a large one; sent (MARK) while there is room in the ring and
+fewer than `MOST_SENT` of that home are unanswered; and then marked, or queued again: at once when
+its home died or another node leads now, with patience when it refused. Who leads is looked up when
+something is queued, sent, and when the metadata changes. Invariant: until a coordinator has heard
+of all markers of an ending, each partition of it is not looked at yet, kept back, queued, sent,
+resting, or about to be told of. What belongs to a coordinator that is no more is neither sent nor
+told: its successor hands out the same again, and a marker that comes late could end another
+transaction.
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from heapq import heappop, heappush
+from itertools import islice
 from typing import Final, NamedTuple
 
 from appliance.base import errors
@@ -33,6 +35,8 @@ MOST_SENT: Final = 512
 """Markers that one home has not answered: so many answers may wait for room in its ring."""
 SHARE: Final = 64
 """Markers of one ending that one home is asked for at a time: what it writes in a turn, too."""
+SPREAD: Final = 512
+"""Partitions of large endings that are looked at in a turn."""
 FIRST_REST_MS: Final = 50
 LONGEST_REST_MS: Final = 5_000
 """How long who refused is left alone: twice as long each time."""
@@ -46,18 +50,20 @@ Tell = Callable[[tuple[Partition, ...], int], bool]
 
 
 class Carried:
-    """An ending that is carried out. back: by share, partitions that are kept back. left: how many
-    the owner was not told of. written: those of them that have their marker. refusals: how
-    often the owner could not write in a row. rests: it is left alone because of that. over: nobody
-    wants to know any more."""
+    """An ending that is carried out. back: by share, partitions that are kept back; room: how many
+    more of a share may be queued, of a large ending. left: how many the owner was not told of.
+    written: those of them that have their marker. refusals: how often the owner could not write in
+    a row. rests: it is left alone because of that. over: nobody wants to know any more."""
 
-    __slots__ = ("back", "ending", "left", "over", "owner", "refusals", "rests", "tell", "written")
+    __slots__ = ("back", "ending", "left", "over", "owner", "refusals", "rests", "room", "tell",
+                 "written")  # fmt: skip
 
     def __init__(self, ending: Ending, owner: object, tell: Tell) -> None:
         self.ending = ending
         self.owner = owner
         self.tell = tell
         self.back: dict[int, deque[Partition]] = {}
+        self.room: dict[int, int] = {}
         self.left = len(ending.partitions)
         self.written: list[Partition] = []
         self.refusals = 0
@@ -116,6 +122,7 @@ class Endings:
         ] = []  # node, number, error code: since the last turn
         self._unplaced: list[MarkerStep] = []  # whoever leads them is to be looked up
         self._unled: list[MarkerStep] = []  # nobody to ask: they rest from the end of the turn on
+        self._unseen: deque[tuple[Carried, Iterator[Partition]]] = deque()  # of large endings
         self._queued: dict[int, deque[MarkerStep]] = {home: deque() for home in writers}
         self._sent: dict[int, dict[int, MarkerStep]] = {home: {} for home in writers}
         self._resting: list[tuple[int, int, MarkerStep | Carried]] = []  # until when, number, what
@@ -135,7 +142,7 @@ class Endings:
             for partition in ending.partitions:
                 self._queue(MarkerStep(carried, partition))
         else:
-            self._keep_back(carried)
+            self._unseen.append((carried, iter(ending.partitions)))
         self.due_ms = AT_ONCE
 
     def forget_owner(self, owner: object) -> None:
@@ -174,7 +181,7 @@ class Endings:
         carried = step.carried
         if carried.over:
             return
-        if carried.back:
+        if carried.room:
             self._one_more(carried, step.share)
         if code == errors.NONE:
             self._written(step)
@@ -194,6 +201,8 @@ class Endings:
 
     def send_due(self, now_ms: int) -> None:
         """Send what can be sent, tell what is written."""
+        if self._unseen:
+            self._spread()
         if self._heard or self._unplaced:
             self._hear_nodes(now_ms)
         resting = self._resting
@@ -209,6 +218,8 @@ class Endings:
         self.due_ms = resting[0][0] if resting else NEVER
         if stuck:
             self.due_ms = min(self.due_ms, self._time.of(now_ms) + RING_FULL_MS)
+        if self._unseen:
+            self.due_ms = AT_ONCE
         if self._to_nodes or self._unled or self._unplaced:
             self._ask_nodes(now_ms)
 
@@ -324,31 +335,49 @@ class Endings:
             self._to_nodes.setdefault(leader, deque()).append(step)
         self.due_ms = AT_ONCE
 
-    def _keep_back(self, carried: Carried) -> None:
-        """Queue the share of each home and node, keep the rest back."""
-        for partition in carried.ending.partitions:
-            topic = self._image.topics_by_name.get(partition[0])
-            share = 0  # whoever it is asked of if it is no more
-            if topic is not None:
-                leader = self._leader(partition)
-                share = _of_node(leader)
-                if leader in (self._node_id, GONE, NOBODY):
-                    share = home_of(topic.topic_id, partition[1], len(self._writers))
-            carried.back.setdefault(share, deque()).append(partition)
-        for share in carried.back:
-            for _ in range(SHARE):
-                self._one_more(carried, share)
+    def _spread(self) -> None:
+        """Look at some partitions of large endings: queue the share of each home and node, keep the
+        rest back."""
+        left = SPREAD
+        while self._unseen and left:
+            carried, partitions = self._unseen[0]
+            some = () if carried.over else tuple(islice(partitions, left))
+            if not some:
+                self._unseen.popleft()
+            left -= len(some)
+            for partition in some:
+                share = self._share(partition)
+                room = carried.room.get(share, SHARE)
+                if room:
+                    carried.room[share] = room - 1
+                    self._queue_share(carried, partition, share)
+                else:
+                    carried.back.setdefault(share, deque()).append(partition)
+
+    def _share(self, partition: Partition) -> int:
+        topic = self._image.topics_by_name.get(partition[0])
+        if topic is None:
+            return 0  # whoever it is asked of if it is no more
+        leader = self._leader(partition)
+        if leader in (self._node_id, GONE, NOBODY):
+            return home_of(topic.topic_id, partition[1], len(self._writers))
+        return _of_node(leader)
 
     def _one_more(self, carried: Carried, share: int) -> None:
-        """The next partition of this share that was kept back, if there is one."""
+        """The next partition of this share that was kept back, or the next that is looked at."""
         back = carried.back.get(share)
         if back:
-            step = MarkerStep(carried, back.popleft(), share)
-            if share >= 0:
-                self._queued[share].append(step)
-            else:
-                self._unplaced.append(step)
-                self.due_ms = AT_ONCE
+            self._queue_share(carried, back.popleft(), share)
+        elif carried.room:
+            carried.room[share] = carried.room.get(share, SHARE) + 1
+
+    def _queue_share(self, carried: Carried, partition: Partition, share: int) -> None:
+        step = MarkerStep(carried, partition, share)
+        if share >= 0:
+            self._queued[share].append(step)
+        else:
+            self._unplaced.append(step)
+            self.due_ms = AT_ONCE
 
     def handle(self, partition: Partition) -> int | None:
         """Its row; None for a partition that this node does not lead."""
