@@ -2,7 +2,7 @@
 DescribeTopicPartitions.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Generator, Sequence
 from typing import Final
 
 from appliance.authorization.needs import DESCRIBE_CLUSTER
@@ -14,7 +14,7 @@ from appliance.base.ids import INTERNAL_TOPICS, ZERO_TOPIC_ID
 from appliance.controller.names import check_topic_name
 from appliance.handlers import nodes
 from appliance.handlers.exchange import Exchange, Host
-from appliance.handlers.gather import Values
+from appliance.handlers.gather import MANY, Values
 from appliance.metadata.image import BrokerImage, PartitionImage, TopicImage
 from appliance.metadata.log_dirs import LOST, is_assigned
 from appliance.wire.leaders import NodeEndpoint
@@ -67,19 +67,37 @@ class View:
                 rows.append(values)
         return rows
 
-    def topic(self, image: TopicImage, rights: Rights | None) -> Values:
-        """A topic with all of its partitions. rights: of who asked what it may do with the
-        topic."""
+    def topic(
+        self, image: TopicImage, rights: Rights | None, partitions: list[Values] | None = None
+    ) -> Values:
+        """A topic with these partitions, or all of its own, which are few. rights: of who asked
+        what it may do with the topic."""
+        if partitions is None:
+            assert len(image.partitions) <= MANY, "they take several turns"
+            partitions = list(map(self.partition, image.partitions))
         return {
             "error_code": errors.NONE,
             "name": image.name,
             "topic_id": image.topic_id,
             "is_internal": image.name in INTERNAL_TOPICS,
-            "partitions": list(map(self.partition, image.partitions)),
+            "partitions": partitions,
             "topic_authorized_operations": NOT_ASKED_FOR
             if rights is None
             else rights.operations(TOPIC, image.name),
         }
+
+    def partitions(
+        self, images: Sequence[PartitionImage], *, only_living: bool = False
+    ) -> Generator[None, None, list[Values]]:
+        """Some partitions of a topic, with a stop after MANY. only_living: as `leave_out` has
+        them."""
+        made: list[Values] = []
+        for at, image in enumerate(images, 1):
+            one = self.partition(image)
+            made.append(self.leave_out(one) if only_living else one)
+            if at % MANY == 0:
+                yield
+        return made
 
     def partition(self, image: PartitionImage) -> Values:
         """A partition; one whose leader cannot be told has none."""

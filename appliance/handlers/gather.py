@@ -128,6 +128,14 @@ def in_turns(host: Host, x: Exchange, count: int, steps: Steps, then: Callable[[
         then()
 
 
+def in_slices(host: Host, x: Exchange, steps: Steps, then: Callable[[], None]) -> None:
+    """Do the first of `steps` at once, and what is left over several turns; then `then`."""
+    for _ in steps:
+        host.work(x, steps, then)
+        return
+    then()
+
+
 def rows_of(things: Iterable[T], do: Callable[[T], object], many: int = MANY) -> Steps:
     """Does this with each of them, with a stop after so many."""
     for number, one in enumerate(things, 1):

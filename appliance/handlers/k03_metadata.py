@@ -9,20 +9,23 @@ Brokers are told as `nodes.py` says, and of those that are fenced only who was n
 
 from collections.abc import Collection
 from dataclasses import field
-from typing import Any
+from typing import Any, Final
 
 from appliance.authorization.apis import declared
-from appliance.authorization.needs import DESCRIBE_TOPIC
+from appliance.authorization.needs import CREATE_TOPIC, DESCRIBE_TOPIC
 from appliance.authorization.operations import TOPIC
 from appliance.authorization.rights import Rights
 from appliance.base import errors
 from appliance.base.dataclass import dataclass
+from appliance.base.ids import INTERNAL_TOPICS
 from appliance.base.ids import ZERO_TOPIC_ID as NO_ID
 from appliance.handlers import describe, gather, nodes
 from appliance.handlers.exchange import Exchange, Handler, Host, Steps
 from appliance.handlers.gather import Values
 from appliance.metadata.image import TopicImage
 from appliance.ring.messages import Message
+
+MOST: Final = "penstock.topic.auto.create.max.per.minute"
 
 
 @dataclass(slots=True)
@@ -47,8 +50,10 @@ def begin_metadata(host: Host, x: Exchange) -> None:
 
 
 def _look_for(host: Host, x: Exchange, asked: Collection[Any]) -> Steps:
-    """Which of these topics are to be created."""
+    """Which of these topics are to be created: of those that the client may have created as many as
+    it may at a time, and one for which control tells it that these are too many."""
     missing: dict[str, None] = {}
+    most = 0
     for number, item in enumerate(asked):
         if number % gather.MANY == gather.MANY - 1:
             yield
@@ -57,7 +62,13 @@ def _look_for(host: Host, x: Exchange, asked: Collection[Any]) -> Steps:
         if item.name in host.image.topics_by_name:
             host.asks_for(x, item.name)
         elif item.name is not None:
-            missing[item.name] = None
+            most = most or host.config.int(MOST) + 1
+            if len(missing) == most:
+                continue
+            if not x.rights.everything and (code := _uncreatable(x, item.name)):
+                x.state.refused[item.name] = code
+            else:
+                missing[item.name] = None
     x.state.missing = list(missing)
 
 
@@ -92,12 +103,10 @@ def _finish(host: Host, x: Exchange) -> None:
     rights = x.rights if with_operations else None
     view = describe.View(host, x)
     if request.topics is None or (x.version == 0 and not request.topics):
-        images = list(host.image.topics_by_name.values())
-        steps = _all(x, images, rights, view)
-        count = sum(1 + len(image.partitions) for image in images)
+        steps = _all(x, list(host.image.topics_by_name.values()), rights, view)
     else:
-        steps, count = _named(host, x, request.topics, rights, view), len(request.topics)
-    gather.in_turns(host, x, count, steps, lambda: _answer(host, x, view, count))
+        steps = _named(host, x, request.topics, rights, view)
+    gather.in_slices(host, x, steps, lambda: _answer(host, x, view))
 
 
 def _all(
@@ -106,7 +115,8 @@ def _all(
     rows = 0
     for image in images:
         if x.rights.may(DESCRIBE_TOPIC, image.name):
-            x.state.topics.append(view.topic(image, rights))
+            partitions = yield from view.partitions(image.partitions, only_living=not x.version)
+            x.state.topics.append(view.topic(image, rights, partitions))
         rows += 1 + len(image.partitions)
         if rows >= gather.MANY:
             rows = 0
@@ -122,19 +132,23 @@ def _named(
         key = item.name if item.name is not None else item.topic_id
         if key not in seen:
             seen.add(key)
-            topic = _asked(host, x, item, rights, view)
-            x.state.topics.append(topic)
-            rows += len(topic["partitions"])
+            found = _asked(host, x, item, rights)
+            if isinstance(found, TopicImage):
+                rows += len(found.partitions)
+                if len(found.partitions) <= gather.MANY and x.version:
+                    found = view.topic(found, rights)
+                else:
+                    made = yield from view.partitions(found.partitions, only_living=not x.version)
+                    found = view.topic(found, rights, made)
+            x.state.topics.append(found)
         rows += 1
         if rows >= gather.MANY:
             rows = 0
             yield
 
 
-def _answer(host: Host, x: Exchange, view: describe.View, count: int) -> None:
+def _answer(host: Host, x: Exchange, view: describe.View) -> None:
     request, topics = x.state.request, x.state.topics
-    for topic in topics if x.version == 0 else ():
-        topic["partitions"] = [view.leave_out(one) for one in topic["partitions"]]
     cluster_operations = getattr(request, "include_cluster_authorized_operations", False)
     values = {
         "throttle_time": 0,
@@ -147,10 +161,10 @@ def _answer(host: Host, x: Exchange, view: describe.View, count: int) -> None:
         else describe.NOT_ASKED_FOR,
         "error_code": errors.NONE,
     }
-    if count > gather.MANY or (len(topics) == 1 and len(topics[0]["partitions"]) > gather.MANY):
-        gather.reply_in_turns(host, x, values, gather.MANY + 1)
-    else:
-        gather.reply(host, x, values)
+    rows = len(topics)
+    for topic in topics:
+        rows += len(topic["partitions"])
+    gather.reply_in_turns(host, x, values, rows)
 
 
 def _names_ids(request: Any) -> bool:
@@ -185,9 +199,14 @@ def _hidden(x: Exchange, name: str | None) -> int:
     return errors.NONE if name is None else x.rights.refusal(DESCRIBE_TOPIC, name)
 
 
-def _asked(
-    host: Host, x: Exchange, item: Any, rights: Rights | None, view: describe.View
-) -> dict[str, Any]:
+def _uncreatable(x: Exchange, name: str) -> int:
+    """The error code for who may not have a topic of this name created; internal ones everybody
+    needs."""
+    return errors.NONE if name in INTERNAL_TOPICS else x.rights.refusal(CREATE_TOPIC, name)
+
+
+def _asked(host: Host, x: Exchange, item: Any, rights: Rights | None) -> TopicImage | Values:
+    """The topic, or an answer that says why it is not told."""
     topic_id = getattr(item, "topic_id", None)
     limited = not x.rights.everything
     found: TopicImage | None
@@ -208,7 +227,7 @@ def _asked(
                 return describe.unknown_topic(code, item.name)
             operations = rights.operations(TOPIC, item.name)
             return describe.unknown_topic(code, item.name, operations=operations)
-    return view.topic(found, rights)
+    return found
 
 
 HANDLER = Handler(*declared(3), begin_metadata, complete, slices=True)

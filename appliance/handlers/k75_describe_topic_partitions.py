@@ -43,11 +43,11 @@ def begin_describe_topic_partitions(host: Host, x: Exchange) -> None:
     asked = {topic.name for topic in request.topics}
     if start_partition < 0 or (start_topic and asked and start_topic not in asked):
         wrong = [describe.unknown_topic(errors.INVALID_REQUEST, name) for name in names]
-        gather.reply(host, x, {"throttle_time": 0, "topics": wrong, "next_cursor": None})
+        values = {"throttle_time": 0, "topics": wrong, "next_cursor": None}
+        gather.reply_in_turns(host, x, values, len(wrong))
         return
     page = TopicPage(names, start_topic, start_partition, left, bool(asked))
-    steps = _fill(host, x, page)
-    gather.in_turns(host, x, len(names), steps, lambda: _answer(host, x, page))
+    gather.in_slices(host, x, _fill(host, x, page), lambda: _answer(host, x, page))
 
 
 def _fill(host: Host, x: Exchange, page: TopicPage) -> Steps:
@@ -69,12 +69,11 @@ def _fill(host: Host, x: Exchange, page: TopicPage) -> Steps:
             operations = x.rights.operations(TOPIC, name)
             page.topics.append(describe.unknown_topic(code, name, operations=operations))
             continue
-        values = view.topic(image, x.rights)
         first = page.start_partition if name == page.start_topic else 0
-        partitions = values["partitions"][first : first + left]
+        partitions = yield from view.partitions(image.partitions[first : first + left])
         for one in partitions:
             one["error_code"] = errors.NONE  # also of those that nobody leads, as Kafka's
-        page.topics.append({**values, "partitions": partitions})
+        page.topics.append(view.topic(image, x.rights, partitions))
         left -= len(partitions)
         if first + len(partitions) < len(image.partitions):
             page.cursor = {"topic_name": name, "partition_index": first + len(partitions)}

@@ -26,6 +26,7 @@ from tests.callers import rights
 SETTINGS = {
     "node.id": 1,
     "max.request.partition.size.limit": 2000,
+    "penstock.topic.auto.create.max.per.minute": 500,
     "add.partitions.to.txn.retry.backoff.ms": 20,
     "add.partitions.to.txn.retry.backoff.max.ms": 100,
 }
