@@ -25,6 +25,9 @@ from appliance.shell.links import Links
 
 BYTES: Final = 16 << 10
 """Of requests that are decided in a turn before the next ones wait: some hundred rows."""
+LEAST: Final = 512
+"""Bytes for which the shortest request counts: a new topic takes a millisecond, and its name alone
+asks for it."""
 STEPS: Final = 4
 """Of decoding, and of encoding, in a turn: some hundred rows each."""
 
@@ -85,7 +88,7 @@ class PacedRequests:
             elif self.late or self._left < 0 or _is_long(message) or self._parted.undecided:
                 self.late.append((netproc, message))
             else:
-                self._left -= read_forward(message).length
+                self._left -= max(read_forward(message).length, LEAST)
                 context = self._decide_on(netproc, message, context)
 
     def run_turn(self) -> None:
@@ -99,7 +102,7 @@ class PacedRequests:
             if _is_long(message) and not self._is_decoded(netproc, message):
                 return
             self.late.popleft()
-            self._left -= read_forward(message).length
+            self._left -= max(read_forward(message).length, LEAST)
             context = self._decide_on(netproc, message, context)
             self._steps.forget_decoded()
 

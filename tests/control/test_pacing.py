@@ -6,7 +6,7 @@ from test_control_shell import Appliance
 from appliance.base import errors
 from appliance.base.errors import NETWORK_EXCEPTION
 from appliance.control import pacing
-from appliance.control.pacing import BYTES, PacedRequests
+from appliance.control.pacing import BYTES, LEAST, PacedRequests
 from appliance.control.waiting import Unencoded
 from appliance.ring.messages import CANCEL, ENSURE_TOPIC, FORWARD, WATCH, Message
 from appliance.wire.messages import decode_response, request_versions
@@ -185,3 +185,14 @@ def test_no_turn_takes_a_whole_long_request(tmp_path, name):
             assert most <= limit * ELEMENTS, (shape.title, most / ELEMENTS)
     finally:
         one.close()
+
+
+def test_many_short_ones_are_decided_some_in_each_turn():
+    some, decided = paced()
+    some.decide_all(0, [message(token, op=ENSURE_TOPIC) for token in range(100)])
+    turns = 1
+    while len(decided) < 100:
+        assert len(decided) <= turns * (BYTES // LEAST + 1)
+        some.run_turn()
+        turns += 1
+    assert decided == list(range(100)) and turns > 2

@@ -339,7 +339,7 @@ class CoordinatorHost:
         for led in list(self._led.values()):
             if led.shard.phase == ACTIVE and led.shard.next_deadline_ms <= level_ms:
                 self._decide(led, now_ms, partial(led.shard.tick, level_ms))
-        if self.long.queue or (self._loading.queue and not self._loading.pause_ms):
+        if self.long.busy or (self._loading.queue and not self._loading.pause_ms):
             self.due_ms = AT_ONCE
         else:
             deadlines = (led.shard.next_deadline_ms for led in self._led.values())

@@ -1,8 +1,8 @@
 """Long requests of one kind of coordinator: their work in steps, some of them in each turn.
 
 Decoding, what a shard prepares, and encoding the answer take many turns; the decision between them
-takes one. One piece of work after the other is done, in the order in which they came; short
-requests are decided between the steps. Called by `host`.
+takes one. One piece of work after the other is done, in the order in which they came, answers
+first; short requests are decided between the steps. Called by `host`.
 """
 
 from collections import deque
@@ -47,10 +47,10 @@ def has_many(values: Mapping[str, Any]) -> bool:
 
 class LongWork:
     """put: answers a request. tell_bug: is told what an exception was about. listing: the API that
-    asks all partitions. answered: bytes of long answers. queue: what is not done, the piece that
-    is under way first."""
+    asks all partitions. answered: bytes of long answers."""
 
     __slots__ = (
+        "_answers",
         "_clock",
         "_counts",
         "_last",
@@ -58,8 +58,8 @@ class LongWork:
         "_put",
         "_requests",
         "_tell_bug",
+        "_undecided",
         "answered",
-        "queue",
     )
 
     def __init__(
@@ -78,8 +78,14 @@ class LongWork:
         self._tell_bug = tell_bug
         self._listing = listing
         self._last: tuple[int, int, bytes, Any] = (-1, -1, b"", None)
-        self.queue: deque[tuple[PendingRequest, Steps]] = deque()
+        self._answers: deque[tuple[PendingRequest, Steps]] = deque()
+        self._undecided: deque[tuple[PendingRequest, Steps]] = deque()
         self.answered = 0
+
+    @property
+    def busy(self) -> bool:
+        """True if the next turn has something to do here."""
+        return bool(self._answers or self._undecided)
 
     def decide(
         self,
@@ -88,7 +94,7 @@ class LongWork:
         decide: Callable[[PendingRequest, int], None],
     ) -> None:
         """Decode this request and prepare its decision over the next turns, and then decide it."""
-        self.queue.append((asked, self._decide(asked, led, decide)))
+        self._undecided.append((asked, self._decide(asked, led, decide)))
 
     def _decide(
         self,
@@ -110,7 +116,7 @@ class LongWork:
             asked = asked._replace(call=call, request=request, body=b"")
             self._requests.asked[call.token] = asked
             decide(asked, self._clock.wall_ms())
-            self._requests.forget_protocols(call.token)
+            self._requests.forget_rows(call.token)
 
     def _decode(self, key: int, version: int, body: bytes) -> Generator[None, None, Any]:
         """The request. One that goes to all partitions is decoded once for those that are led
@@ -123,9 +129,10 @@ class LongWork:
         return self._last[3]
 
     def answer(self, asked: PendingRequest, values: Mapping[str, Any]) -> None:
-        """Encode an answer over the next turns, and then send it."""
+        """Encode an answer over the next turns, and then send it: before other requests are
+        decoded, so that few are in memory as objects."""
         self.answered += LONG_ANSWER
-        self.queue.append((asked, self._answer(asked, values)))
+        self._answers.append((asked, self._answer(asked, values)))
 
     def _answer(self, asked: PendingRequest, values: Mapping[str, Any]) -> Steps:
         key, version = asked.call.api_key, asked.call.version
@@ -137,17 +144,17 @@ class LongWork:
 
     def run_turn(self) -> None:
         """Do what there is time for in this turn, and one step at least."""
-        if not self.queue:
+        if not self.busy:
             return
         until_ns = self._clock.monotonic_ns() + SLICE_NS
-        while self.queue:
-            asked, steps = self.queue[0]
+        while queue := self._answers or self._undecided:
+            asked, steps = queue[0]
             try:
                 next(steps)
             except StopIteration:
-                self.queue.popleft()
+                queue.popleft()
             except Exception:
-                self.queue.popleft()
+                queue.popleft()
                 self._tell_bug(f"API {asked.call.api_key}")
                 if asked.call.token in self._requests.asked:
                     self._put(asked, errors.UNKNOWN_SERVER_ERROR, b"")

@@ -18,7 +18,8 @@ from appliance.ring.slots import unpack_coordinate
 from appliance.wire.messages import decode_request
 
 _PEER_BITS = 64
-JOIN_GROUP: Final = 11
+_ROWS: Final = {11: "protocols", 14: "assignments"}
+"""API key of requests that wait for others → their long field."""
 
 
 class PendingRequest(NamedTuple):
@@ -85,12 +86,13 @@ class PendingRequests:
         self.asked[key] = asked
         return asked
 
-    def forget_protocols(self, token: int) -> None:
-        """Forget the protocols of a JoinGroup that is decided and waits: its member has them."""
+    def forget_rows(self, token: int) -> None:
+        """Forget the rows of a JoinGroup or SyncGroup that is decided and waits: its group has what
+        counts, and a refusal needs none."""
         asked = self.asked.get(token)
-        if asked is not None and asked.call.api_key == JOIN_GROUP:
-            request = replace(asked.request, protocols=())
-            self.asked[token] = asked._replace(request=request)
+        rows = None if asked is None else _ROWS.get(asked.call.api_key)
+        if asked is not None and rows is not None:
+            self.asked[token] = asked._replace(request=replace(asked.request, **{rows: ()}))
 
     def _decode(self, kind: int, body: bytes) -> Any:
         """Several partitions are asked the same thing one after the other: it is decoded once."""
