@@ -12,8 +12,14 @@ _MODULE: Final = os.path.join("console", "__main__.py")
 _COMMAND: Final = re.compile(rf"(?<![\w/.-]){NAME}(?= [a-z-])")
 
 
+CALLED: Final = "PENSTOCK_CALLED"
+"""How somebody called the command that started this one on their behalf."""
+
+
 def called() -> str:
     """The command as it was typed: `penstock` where the shell finds it, else the path to it."""
+    if CALLED in os.environ:
+        return os.environ[CALLED]
     program = sys.argv[0]
     if program.endswith(_MODULE):
         return f"{shlex.quote(sys.executable)} -m console"

@@ -28,6 +28,7 @@ PROOFS = (
     "compat/test_kafka_folders.py",
     "compat/test_same_as_kafka_39.py",
     "compat/test_transactions_change_over.py",
+    "console/test_console_in_browser.py",
     "console/test_screens_hostile.py::test_whatever_a_broker_says_is_shown_as_text[size1]",
     "differential/rights/test_same_rights.py::test_the_answers_are_the_same",
     "differential/test_same_answers.py",

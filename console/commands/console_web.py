@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any, Final
 
+from console.called import CALLED, called
 from console.model.failure import OK, usage
 from console.model.link import Link
 from console.show.output import print_note
@@ -27,9 +28,27 @@ _HOST: Final = "127.0.0.1"
 _COOKIE: Final = "penstock-console"
 _FONT: Final = "static/fonts/RobotoMono-VariableFont_wght.ttf"
 """Comes with textual-serve, whose page asks another site for it."""
-_FONT_OF_OTHERS: Final = re.compile(r'<link[^>]*href="https?://[^>]*>')
-_OWN_FONT: Final = f"""<style>@font-face {{
-  font-family: "Roboto Mono"; font-weight: 100 700; src: url("/{_FONT}"); }}</style>"""
+_FONT_OF_OTHERS: Final = re.compile(r'<link[^>]*href="https?://fonts\.[^>]*>')
+_HEAD: Final = f"""<meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="icon" href="data:,">
+<style>
+@font-face {{ font-family: "Roboto Mono"; font-weight: 100 700; src: url("/{_FONT}"); }}
+html, body, body .shade {{ margin: 0; overflow: hidden; background: #0e1217; }}
+</style>"""
+_COLUMNS: Final = 80
+"""The least that a page shows: on a telephone the letters are smaller."""
+_FOOT: Final = f"""<script>
+const wide = Math.min(window.innerWidth, screen.width);  // a page may not know yet how wide it is
+const cell = wide / {_COLUMNS} / 0.6;  // a letter's width, of its height
+const terminal = document.getElementById("terminal");
+if (cell < terminal.dataset.fontSize) terminal.dataset.fontSize = Math.max(6, Math.floor(cell));
+new MutationObserver((_, seen) => {{  // keys go to the console at once
+  const keys = terminal.querySelector("textarea");
+  if (!keys || !document.body.classList.contains("-first-byte")) return;
+  keys.focus();
+  seen.disconnect();
+}}).observe(document.body, {{attributes: true, attributeFilter: ["class"], subtree: true}});
+</script></body>"""
 _BACKSLASH: Final = "\\"
 _NEW_LINE: Final = _BACKSLASH + "n"  # of a certificate as PEM
 
@@ -58,7 +77,8 @@ def serve(
             print_note(f"http://{_HOST}:{port}/?token={token}")
             print_note("Ctrl-C ends it.")
 
-        os.environ |= tied.environment()  # textual-serve hands it to every browser's console
+        # textual-serve hands these to every browser's console.
+        os.environ |= tied.environment() | {CALLED: called()}
         _run(shlex.join(command), door, token, ready)
     return OK
 
@@ -124,7 +144,8 @@ def _run(command: str, door: socket.socket, token: str, ready: Callable[[str], N
         if not response.prepared:
             response.headers.update(headers)
             if isinstance(response, web.Response) and response.content_type == "text/html":
-                response.text = _FONT_OF_OTHERS.sub(_OWN_FONT, response.text or "")
+                page = _FONT_OF_OTHERS.sub(_HEAD, response.text or "")
+                response.text = page.replace("</body>", _FOOT)
         return response
 
     class Guarded(Server):  # type: ignore[misc]
