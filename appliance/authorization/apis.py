@@ -67,14 +67,14 @@ _ROWS: Final = (
     # only then (KAFKA-18659).
     ApiRow(0, "Produce", 3, 13, NETPROC, CLIENTS, advertised=0, legacy=0),
     ApiRow(1, "Fetch", 4, 18, NETPROC, CLIENTS, reads=True, legacy=0),
-    ApiRow(2, "ListOffsets", 1, 11, NETPROC, CLIENTS, reads=True),
+    ApiRow(2, "ListOffsets", 1, 11, NETPROC, CLIENTS, reads=True, legacy=0),
     ApiRow(3, "Metadata", 0, 13, NETPROC, CLIENTS, reads=True),
     # 5: no retention time. 6: leader epoch. 7: group instance id. 9: member epochs,
     # GROUP_ID_NOT_FOUND (KIP-848). 10: topic ids.
-    ApiRow(8, "OffsetCommit", 2, 10, GROUPS, CLIENTS, READ_GROUP),
+    ApiRow(8, "OffsetCommit", 2, 10, GROUPS, CLIENTS, READ_GROUP, legacy=0),
     # 2: every topic when none are named. 5: leader epoch. 7: require_stable. 8: several groups.
     # 9: member id and epoch (KIP-848). 10: topic ids.
-    ApiRow(9, "OffsetFetch", 1, 10, GROUPS, CLIENTS, DESCRIBE_GROUP),
+    ApiRow(9, "OffsetFetch", 1, 10, GROUPS, CLIENTS, DESCRIBE_GROUP, legacy=0),
     ApiRow(10, "FindCoordinator", 0, 6, NETPROC, CLIENTS),
     # 1: rebalance timeout. 4: a new member is given its id first (KIP-394). 5: group instance id
     # (KIP-345). 7: protocol type. 8: reason. 9: skip_assignment (KIP-814).

@@ -71,9 +71,9 @@ class Coordinate:
         self, host: Host, x: Exchange, body: bytes | None = None, created: tuple[str, ...] = ()
     ) -> None:
         """Ask every partition concerned. Raises MalformedRequest. body: of a request that control
-        has created topics for."""
+        has created topics for; one that was translated is `x.decoded`."""
         if body is None:
-            body = bytes(host.memory[x.position : x.end])
+            body = x.decoded or bytes(host.memory[x.position : x.end])
         for name in self._topics:
             if name in host.image.topics_by_name or name in created:
                 continue

@@ -5,7 +5,6 @@ answer GROUPS and TRANSACTIONS, control and its quorum what is forwarded. The li
 controllers serve `controllers_handlers` alone.
 """
 
-from dataclasses import replace
 from importlib import import_module
 from typing import Final
 
@@ -27,6 +26,7 @@ from appliance.handlers import (
 from appliance.handlers.exchange import Handler
 from appliance.handlers.fetch_sessions import FetchSessions
 from appliance.handlers.group_changes import CHANGED
+from appliance.handlers.legacy_versions import lower_handler
 
 _FETCH: Final = 1
 _KINDS: Final = {apis.GROUPS: GROUPS_KIND, apis.TRANSACTIONS: TRANSACTIONS_KIND}
@@ -76,12 +76,7 @@ def handlers(sessions: FetchSessions, *, legacy: bool = False) -> dict[int, Hand
     legacy: with the versions that Apache Kafka 4 gave up (penstock.legacy.protocol)."""
     plain = [_handler(row) for row in APIS.values() if row.listeners & CLIENTS and _plain(row)]
     every = [*plain, k01_fetch.handler(sessions), k60_describe_cluster.HANDLER]
-    return _with_versions([_with_legacy(row) for row in every] if legacy else every)
-
-
-def _with_legacy(row: Handler) -> Handler:
-    lowest = APIS[row.key].legacy
-    return row if lowest is None else replace(row, lowest=lowest)
+    return _with_versions([lower_handler(row) for row in every] if legacy else every)
 
 
 def _plain(row: ApiRow) -> bool:

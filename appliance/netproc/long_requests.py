@@ -20,7 +20,7 @@ from appliance.netproc.connection import Connection
 from appliance.netproc.exchanges import NO_NUMBER
 from appliance.netproc.host import NetprocHost
 from appliance.netproc.stopwatch import Stopwatch
-from appliance.wire.messages import decode_in_slices
+from appliance.wire.messages import decode_in_slices, request_versions
 
 TURN_NS: Final = 4_000_000
 """What the work of one turn may take: nobody waits longer for it than a client notices."""
@@ -70,7 +70,8 @@ class LongRequests:
         slab = connection.framing.slab
         assert slab is not None, "its bytes lie in the arena"
         x.slab = slab.hold_slab()
-        steps = _decoding(host, x) if x.handler.slices else iter(())
+        is_sliced = x.handler.slices and x.version in request_versions(x.handler.key)
+        steps = _decoding(host, x) if is_sliced else iter(())
         host.hold_pending(x, WORK)
         x.connection.kept += 1
         self.waiting.append((x, steps, lambda: _begin(host, x)))

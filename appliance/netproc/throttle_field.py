@@ -18,7 +18,7 @@ _MS: Final = Struct(">i")
 _COUNT: Final = Struct(">i").unpack_from
 _AT_THE_END: Final = {0: 9, 38: 2, 39: 2, 40: 2, 41: 2}
 """API keys → the first version with tagged fields, of answers that end with it."""
-_OLDEST: Final = {0: 1}
+_OLDEST: Final = {0: 1, 2: 1}
 """API keys → the first version with the field, of those whose oldest versions have none."""
 _FIRST_FLEXIBLE_API_VERSIONS: Final = 3
 _OFFSET_DELETE: Final = 47

@@ -42,6 +42,53 @@ for one in consumer.get_messages(count=101, block=True, timeout=30):
 """
 
 
+KAFKA_PYTHON_0_9_GROUP = """
+import sys
+import kafka
+client, topic = kafka.KafkaClient(sys.argv[1]), sys.argv[2].encode()
+producer = kafka.SimpleProducer(client)
+producer.send_messages(topic, *[b"%d" % n for n in range(20)])
+first = kafka.SimpleConsumer(client, b"old", topic, auto_commit=False)
+print([one.message.value for one in first.get_messages(count=8, block=True, timeout=30)])
+first.commit()
+second = kafka.SimpleConsumer(client, b"old", topic, auto_commit=False)
+print(second.pending())
+print([one.message.value for one in second.get_messages(count=2, block=True, timeout=30)])
+second.seek(-1, 2)
+print([one.message.value for one in second.get_messages(count=1, block=True, timeout=30)])
+"""
+KAFKA_PYTHON_1_3 = """
+import sys
+import kafka
+assert kafka.__version__ == "1.3.5"
+version = tuple(int(part) for part in sys.argv[3].split("."))
+topic = sys.argv[2]
+producer = kafka.KafkaProducer(
+    bootstrap_servers=sys.argv[1], api_version=version, compression_type=sys.argv[4] or None
+)
+for n in range(40):
+    sent = producer.send(topic, key=b"k", value=b"%d" % n)
+    producer.flush()
+    assert sent.get(30).offset == n
+group = "old-" + topic if version >= (0, 8, 2) else None
+seen = []
+for count in (25, 15):
+    consumer = kafka.KafkaConsumer(
+        bootstrap_servers=sys.argv[1], api_version=version, group_id=group,
+        auto_offset_reset="earliest", enable_auto_commit=False,
+    )
+    consumer.assign([kafka.TopicPartition(topic, 0)])
+    for one in consumer:
+        seen.append((one.offset, one.value))
+        if len(seen) in (25, 40):
+            break
+    consumer.commit({kafka.TopicPartition(topic, 0): kafka.OffsetAndMetadata(len(seen), "")})
+    consumer.close(autocommit=False)
+assert seen == [(n, b"%d" % n) for n in range(40)], seen
+print("read", len(seen))
+"""
+
+
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
     with Broker(
@@ -175,3 +222,64 @@ def test_kafka_python_0_9(served, topic, pytestconfig):
     told = old_clients.run_python(python, KAFKA_PYTHON_0_9, served.bootstrap, topic)
     values = [f"{n} None b'value {n // 50} {n % 50}'" for n in range(100)]
     assert told == [*values, "100 b'key' b'keyed'"]
+
+
+def test_kafka_python_0_9_commits_in_a_group(served, topic, pytestconfig):
+    """OffsetCommit and OffsetFetch version 0, ListOffsets version 0."""
+    python = old_clients.python_with(pytestconfig, "0.9.5", "3.6")
+    told = old_clients.run_python(python, KAFKA_PYTHON_0_9_GROUP, served.bootstrap, topic)
+    assert told == [str([b"%d" % n for n in range(8)]), "12", "[b'8', b'9']", "[b'19']"]
+
+
+@pytest.mark.parametrize(
+    ("version", "codec"),
+    [("0.8.2", "gzip"), ("0.9", "gzip"), ("0.10.0", ""), ("0.10.1", "gzip")],
+)
+def test_kafka_python_1_3_as_of_each_release(served, topic, version, codec, pytestconfig):
+    python = old_clients.python_with(pytestconfig, "1.3.5", "3.6")
+    told = old_clients.run_python(python, KAFKA_PYTHON_1_3, served.bootstrap, topic, version, codec)
+    assert told == ["read 40"]
+
+
+def offset_rows(answer):
+    rows = answer.array(lambda: (answer.string(), answer.array(lambda: answer.take("ih"))))
+    answer.end()
+    return rows
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_old_commits_are_those_of_the_group(served, topic, version):
+    group, rows = string(f"g-{topic}"), []
+    for partition in range(2000):
+        time = struct.pack(">q", TIME) if version else b""
+        rows.append(struct.pack(">iq", partition, 7) + time + string("words"))
+    head = struct.pack(">i", -1) + string("") if version else b""
+    for count in (1, 2000):
+        body = group + head + array(string(topic) + array(*rows[:count]))
+        with Peer(("127.0.0.1", served.port)) as peer:
+            ((name, codes),) = offset_rows(peer.ask(8, version, body))
+            assert name == topic
+            assert codes == [(at, 3 if at else 0) for at in range(count)]
+            asked = array(string(topic) + array(*(struct.pack(">i", at) for at in (0, 1))))
+            answer = peer.ask(9, 0, group + asked)
+            assert answer.take("i") == (1,)
+            assert answer.string() == topic
+            assert fetched_rows(answer) == [(0, 7, "words", 0), (1, -1, "", 0)]
+            answer.end()
+
+
+def fetched_rows(answer):
+    return answer.array(lambda: (*answer.take("iq"), answer.string(), *answer.take("h")))
+
+
+@pytest.mark.parametrize(("key", "version"), [(2, 0), (8, 0), (8, 1), (9, 0)])
+def test_requests_that_end_inside_a_field_end_the_connection(served, key, version):
+    whole = (
+        string("g") + struct.pack(">i", -1) + string("m") + array(string("t") + array(b"\0" * 9))
+    )
+    for size in range(0, len(whole), 3):
+        with Peer(("127.0.0.1", served.port)) as peer:
+            peer.ask(key, version, whole[:size])
+    with Peer(("127.0.0.1", served.port)) as peer:
+        assert not peer.ask(key, version, b"\0\1g" + b"\x7f" * 40).data
+    assert advertised(served)

@@ -1,5 +1,5 @@
-"""Produce versions 0 to 2 and Fetch versions 0 to 3: the same answers, field by field, as Apache
-Kafka 3.9, which was the last one to serve them; and the same entries in every message set.
+"""Versions that Apache Kafka 4 gave up: the same answers, field by field, as Apache Kafka 3.9, the
+last one to serve them; and the same entries in every message set.
 
 What is left out differs on purpose: where Kafka answers UNKNOWN_SERVER_ERROR, takes bytes for a
 message that are none, or does not answer, the appliance refuses (docs/old-clients.md).
@@ -20,7 +20,7 @@ from appliance.wire.records import NewRecord, build_batch
 from benchmarks.kafka import Kafka
 from tests.broker_process import Broker
 from tests.compat import old_clients
-from tests.compat.old_requests import Peer, fetch, messages, produce
+from tests.compat.old_requests import Peer, array, fetch, messages, produce, string
 from tests.old_formats import APPEND_TIME, Plain, message, wrapper
 
 TIME = 1_700_000_000_000
@@ -32,6 +32,7 @@ TOPICS = {
     "gzip": {"compression.type": "gzip"},
     "opened": {"compression.type": "uncompressed"},
 }
+OTHERS = ("listed", "empty")
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +42,7 @@ def both(pytestconfig, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PENSTOCK_KAFKA_LIBS", str(libs))
         node = Kafka(tmp_path_factory.mktemp("kafka39") / "data", heap="400m")
-        node.settings |= {"node.id": "1"}
+        node.settings |= {"node.id": "1", "offsets.topic.num.partitions": "1"}
         with (
             node,
             Broker(
@@ -52,9 +53,14 @@ def both(pytestconfig, tmp_path_factory):
                 admin = KafkaAdminClient(bootstrap_servers=bootstrap)
                 admin.create_topics([
                     NewTopic(name, 1, 1, topic_configs=settings)
-                    for name, settings in TOPICS.items()
+                    for name, settings in (TOPICS | {name: {} for name in OTHERS}).items()
                 ])  # fmt: skip
                 admin.close()
+                host, port = bootstrap.split(":")
+                with Peer((host, int(port))) as peer:
+                    for name in (*TOPICS, *OTHERS):
+                        while fetch(peer, 3, name, 0, wait_ms=1)["error"]:
+                            pass
             yield {"ours": ("127.0.0.1", ours.port), "kafka": ("127.0.0.1", node.port)}
 
 
@@ -218,3 +224,53 @@ def test_acks_are_checked_as_kafka_does(both, version):
             with Peer(address) as peer:
                 told.append(produce(peer, version, "plain", message(one(), 1), acks=acks))
         assert told[0] == told[1]
+
+
+def listed(address, topic, *rows, replica=-1):
+    """Answers of ListOffsets version 0. rows: partition, time, how many."""
+    asked = array(string(topic) + array(*(struct.pack(">iqi", *row) for row in rows)))
+    with Peer(address) as peer:
+        answer = peer.ask(2, 0, struct.pack(">i", replica) + asked)
+        told = answer.array(
+            lambda: (
+                answer.string(),
+                answer.array(lambda: (*answer.take("ih"), answer.array(lambda: answer.take("q")))),
+            )
+        )
+        answer.end()
+        return told
+
+
+@pytest.mark.parametrize("replica", [-1, -2])
+def test_ends_of_a_log_are_listed_as_kafka_does(both, replica):
+    for address in both.values():
+        with Peer(address) as peer:
+            for _ in range(3):
+                assert not produce(peer, 2, "listed", message(one(), 1))["error"]
+    rows = [
+        (0, time, most) for time in (-1, -2, -3, 0, 4_000_000_000_000) for most in (0, 1, 2, 5)
+    ] + [(9, -1, 1)]  # fmt: skip
+    rows = [row for row in rows if row[1] != 0]  # by the time of files there, of records here
+    for row in rows:
+        ours, kafka = (listed(address, "listed", row, replica=replica) for address in both.values())
+        assert ours == kafka, row
+    ours, kafka = (listed(address, "empty", (0, -1, 5), (0, -2, 1)) for address in both.values())
+    assert ours == kafka
+
+
+def test_offsets_are_committed_as_kafka_does(both):
+    told = []
+    for address in both.values():
+        with Peer(address) as peer:
+            found = []
+            while peer.ask(10, 0, string("g")).data[:2] != b"\0\0":
+                pass  # its topic is being created
+            for version, topic, partition in ((1, "plain", 0), (1, "plain", 9), (1, "never", 0)):
+                row = struct.pack(">iqq", partition, 5, TIME) + string("words")
+                body = string("g") + struct.pack(">i", -1) + string("")
+                answer = peer.ask(8, version, body + array(string(topic) + array(row)))
+                while answer.data[-2:] in (b"\0\x0e", b"\0\x0f", b"\0\x10"):  # it is loading
+                    answer = peer.ask(8, version, body + array(string(topic) + array(row)))
+                found.append(answer.data)
+            told.append(found)
+    assert told[0] == told[1]
