@@ -48,14 +48,27 @@ class MetadataLog:
     """durable: exclusive end of what a power cut cannot take. last_ms: time of the newest batch
     that was appended. recovered: what was damaged and could be had from a snapshot."""
 
-    __slots__ = ("_before", "_disk", "_epoch", "_log", "durable", "folder", "last_ms", "recovered")
+    __slots__ = (
+        "_before",
+        "_disk",
+        "_epoch",
+        "_log",
+        "durable",
+        "folder",
+        "last_ms",
+        "recovered",
+        "start_epoch",
+    )
 
     def __init__(self, disk: Disk, folder: str, log: PartitionLog, before: int) -> None:
-        """before: epoch of the last record that a snapshot has and the log has not."""
+        """before: epoch of the last record that a snapshot has and the log has not.
+
+        start_epoch: the epoch of the record before the first one; where no snapshot ends there,
+        the oldest one that is known, which is not older."""
         self._disk = disk
         self._log = log
         self._epoch = log.latest_epoch  # of the newest batch
-        self._before = before
+        self._before = self.start_epoch = before
         self.folder = folder
         self.durable = log.end_offset
         self.last_ms = 0
@@ -189,6 +202,7 @@ class MetadataLog:
         """A snapshot has what is below: whole segments of it go. Raises StorageFailed."""
         assert offset <= self.durable, (offset, self.durable)
         if offset > self._log.log_start_offset:
+            self.start_epoch = max(self._log.epochs.epoch_of(offset - 1), self.start_epoch)
             self._log.advance_log_start(offset)
             for removal in self._log.retain(now_ms, self.durable):
                 removal.run(self._disk)
@@ -252,6 +266,8 @@ def open_log(
     log.sync_now()
     known = [one for one in files.snapshots(disk, folder) if one.offset <= log.log_start_offset]
     made = MetadataLog(disk, folder, log, known[-1].epoch if known else 0)
+    if log.log_start_offset and not (known and known[-1].offset == log.log_start_offset):
+        made.start_epoch = max([made.start_epoch, *log.epochs.epochs[:1]])
     made.recovered = recovered
     return made
 

@@ -54,6 +54,11 @@ class LeaderEpochs:
             return epoch, self.starts[0]
         return self.epochs[at - 1], self.starts[at]
 
+    def epoch_of(self, offset: int) -> int:
+        """The epoch of the record at `offset`, -1 when that is not known."""
+        at = bisect_right(self.starts, offset)
+        return self.epochs[at - 1] if at else -1
+
     def cut_end(self, log_end: int) -> None:
         """Forget what began at or behind `log_end`: the log was truncated there."""
         keep = bisect_left(self.starts, log_end)

@@ -14,6 +14,10 @@ class QuorumLog(Protocol):
         """Its first offset."""
 
     @property
+    def start_epoch(self) -> int:
+        """Leader epoch of the record before its first one, 0 when there is none."""
+
+    @property
     def end_offset(self) -> int:
         """The offset of the next record."""
 
@@ -36,10 +40,14 @@ def parting(
     """Checks whether a log that ends at `end` in `last_epoch` is a prefix of this one. Returns
     (epoch, end) of the divergence and (end, epoch) of a snapshot to fetch; each None where it is
     not needed.
+
+    Whose last record is older than what the snapshot ends with may have others than the snapshot
+    has, in epochs of which this log knows nothing any more: it fetches the snapshot (KIP-630).
     """
-    if end < log.start_offset:
+    start, start_epoch = log.start_offset, log.start_epoch
+    if end < start or last_epoch < start_epoch:
         return None, log.newest_snapshot
-    if (end, last_epoch) != (log.start_offset, 0):
+    if (end, last_epoch) != (start, start_epoch):
         epoch, its_end = log.end_of(last_epoch)
         if epoch != last_epoch or its_end < end:
             return (epoch, its_end), None

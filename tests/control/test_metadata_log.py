@@ -138,6 +138,21 @@ def refuse(self, path):
     raise StorageFailed(path, 28, "No space left on device")
 
 
+def test_the_epoch_before_the_first_record_is_known_after_a_start_too(tmp_path):
+    """Who asks whether a log of an older epoch is a prefix goes by it (`quorum/peer.py`)."""
+    quorum = opened(tmp_path)
+    assert quorum.log.start_epoch == 0
+    while not files.segments(OsDisk(), quorum.log.folder)[0]:  # whole segments go
+        for number in range(40):
+            quorum.append([setting(number)], 1000)
+        quorum.sync()
+        quorum.snapshot(1000)
+    epoch = quorum.leadership.epoch
+    assert quorum.log.start_epoch == epoch > 0
+    quorum.log.close()
+    assert opened(tmp_path).log.start_epoch == epoch
+
+
 def test_the_newest_snapshot_may_be_torn(tmp_path):
     quorum = opened(tmp_path)
     for number in range(3):

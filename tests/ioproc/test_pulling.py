@@ -253,6 +253,35 @@ def test_who_lacks_what_the_leader_has_no_more_begins_anew(leader, follower, tmp
     assert point["t", 0] == 0
 
 
+@pytest.mark.parametrize("confirmed", [False, True])
+def test_producers_of_records_that_no_leader_has_are_forgotten(leader, follower, confirmed):
+    """Its end is where the leader's log starts, and the leader's epochs say nothing of what lies
+    before: a batch that was lost would be taken for a duplicate."""
+    led = leader.add("t")
+    partition = follower.add(led)
+    mine = batch(b"mine", producer=(7, 0, 0))
+    if confirmed:
+        write(led.log, mine, epoch=1)
+        led.epoch = 1
+        follower.follow(partition, 1)
+        follower.until(level(led, partition))
+    else:
+        follower.lead(partition, 1)
+        follower.world.append(partition.handle, mine)
+        follower.world.turn()
+        write(led.log, batch(b"theirs"), epoch=2)
+    assert partition.log.end_offset == 1 and list(partition.log.producers.producers) == [7]
+    led.epoch = 2
+    led.log.begin_epoch(2)
+    led.log.sync_now()
+    led.log.advance_log_start(1)
+    follower.follow(partition, 2)
+    follower.until(lambda: partition.log.log_start_offset == 1)
+    write(led.log, batch(b"both"), epoch=2)
+    follower.until(level(led, partition))
+    assert list(partition.log.producers.producers) == ([7] if confirmed else [])
+
+
 def test_the_log_starts_where_the_leader_s_does(leader, follower, tmp_path):
     led = leader.add("t")
     write(led.log, *(batch(b"x") for _ in range(9)), epoch=0)

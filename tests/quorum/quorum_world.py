@@ -45,6 +45,10 @@ class Log:
         return self.entries[-1][0] if self.entries else self.before[0]
 
     @property
+    def start_epoch(self):
+        return self.before[0]
+
+    @property
     def newest_snapshot(self):
         return self.start_offset, self.before[0]
 

@@ -1,6 +1,7 @@
 """A few replicas that talk at once, by a clock that moves when a test says so."""
 
 import pytest
+import quorum_world
 
 from appliance.quorum.messages import (
     NOBODY,
@@ -12,6 +13,7 @@ from appliance.quorum.messages import (
     Vote,
     Voted,
 )
+from appliance.quorum.peer import parting
 from appliance.quorum.replica import Replica
 from appliance.quorum.role import Role
 from appliance.quorum.times import Times
@@ -35,7 +37,7 @@ def numbered(voters):
 class Log:
     """Of records of which only the epochs count."""
 
-    start_offset = 0
+    start_offset = start_epoch = 0
 
     def __init__(self, epochs=()):
         self.epochs = list(epochs)
@@ -415,3 +417,24 @@ def test_who_has_just_voted_grants_no_pre_vote_while_it_was_only_told_of_the_lea
     assert voter.vote(Vote(1, A, 0, 0, False), 10).granted
     assert voter.fetched(Fetched(1, A), 20) == -1
     assert not voter.vote(Vote(1, B, 0, 0, True), 30).granted, "A leads, and begins to"
+
+
+@pytest.mark.parametrize(
+    ("end", "last_epoch", "expected"),
+    [
+        (30, 2, (None, (31, 2))),
+        (31, 1, (None, (31, 2))),
+        (34, 1, (None, (31, 2))),  # its 31 and what lies before may be of a leader that was deposed
+        (31, 2, (None, None)),
+        (33, 2, (None, None)),
+        (34, 2, ((2, 33), None)),
+        (35, 3, (None, None)),
+        (36, 3, ((3, 35), None)),
+        (36, 4, ((3, 35), None)),
+    ],
+)
+def test_a_log_that_begins_with_a_snapshot_says_nothing_of_older_epochs(end, last_epoch, expected):
+    log = quorum_world.Log(())
+    log.start_offset, log.before = 31, (2, ())
+    log.entries = [(2, None), (2, None), (3, None), (3, None)]
+    assert parting(log, end, last_epoch) == expected

@@ -17,7 +17,7 @@ from appliance.base.errors import MalformedRequest, PeerError
 from appliance.ioproc.partition import Partition
 from appliance.ioproc.pulling.env import Env
 from appliance.ioproc.pulling.manners import Manner, Went
-from appliance.ioproc.pulling.parting import DivergencePoint
+from appliance.ioproc.pulling.parting import DivergencePoint, is_unconfirmed
 from appliance.peers.conversation import Undecoded
 from appliance.peers.link import Link
 from appliance.replication.follower import (
@@ -325,6 +325,9 @@ class Leader:
         partition = self.partitions.get(key)
         if partition is None or not what:
             return True
+        if what == TAKE and not self._at and is_unconfirmed(partition, answer.log_start):
+            self._fetcher.hold_partition(key)
+            what = BEGIN
         if what == TAKE:
             return self._take_records(key, partition, answer, now_ns, wall_ms)
         if what == PART:

@@ -101,7 +101,9 @@ class DivergenceTruncation:
         had, visible = log.end_offset, partition.high_watermark
         try:
             if cut.diverging is None:
-                if log.log_start_offset <= cut.start <= had:
+                if log.log_start_offset <= cut.start <= had and not is_unconfirmed(
+                    partition, cut.start
+                ):
                     return  # it moved meanwhile
                 self._may_end_at(partition, -1)
                 log.begin_anew(cut.start)
@@ -145,6 +147,19 @@ class DivergenceTruncation:
             epoch=partition.leader_epoch,
             **({"high_watermark": visible} if below else {}),
         )
+
+
+def is_unconfirmed(partition: Partition, leader_start: int) -> bool:
+    """True if the leader's log starts where ours ends, and no leader has confirmed the end of ours.
+
+    The leader's epochs begin at its log start, so they cannot say whether our records below it are
+    its own (KIP-101). Other records below it would do harm though nobody reads them: what is known
+    of their producers answers for batches that nobody has."""
+    log = partition.log
+    return (
+        leader_start == log.end_offset > partition.progress.high_watermark
+        and log.latest_epoch < partition.leader_epoch
+    )
 
 
 def _went_back(partition: Partition) -> None:

@@ -149,8 +149,21 @@ class Broker(Node):
         super().stop(power=power)
 
     def spared(self):
-        """Whether what it has in its page cache may be nowhere else."""
-        return not self.durable and self.precious()
+        """Whether what it has in its page cache may be nowhere else, or min.insync.replicas would
+        have lost theirs before the controller heard of the first: then nobody is left of whom
+        KIP-966 promises anything."""
+        return not self.durable and (self.precious() or self.others_lost())
+
+    def others_lost(self):
+        """Whether too many that may lead have lost what they had, and the controller does not know
+        it yet."""
+        for key in self.ledgers:
+            partition = self.controller.partition(key[1])
+            eligible = {*partition.isr, *partition.eligible_leader_replicas} - {self.number}
+            lost = sum(self.world.nodes[f"n{number}"].unclean for number in eligible)
+            if self.number in partition.replicas and lost + 1 >= LEAST_IN_SYNC:
+                return True
+        return False
 
     def wipe(self):
         """While it is away and fenced, its disk is replaced by an empty one, where

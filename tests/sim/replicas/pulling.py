@@ -128,6 +128,9 @@ class Pulling:
     def follow_up(self, what, part):
         """What the answer means for one partition."""
         replica = self.broker.replicas[part.key]
+        if what == TAKE and replica.is_unconfirmed(part.log_start):
+            self.fetcher.hold_partition(part.key)
+            what = BEGIN
         if what == TAKE:
             replica.take(part)
             if part.entries:

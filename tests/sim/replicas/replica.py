@@ -259,9 +259,15 @@ class Replica:
 
     def begins_at(self, offset):
         """The leader's log starts there, and lies beside this one."""
-        if not self.log.start <= offset <= self.log.end:
+        if not self.log.start <= offset <= self.log.end or self.is_unconfirmed(offset):
             self.broker.say(f"{self.key[1]} begins anew at {offset}")
             self.begins_anew(offset)
+
+    def is_unconfirmed(self, leader_start):
+        """As `ioproc/pulling/parting.py` has it."""
+        log = self.log
+        ends_there = leader_start == log.end > self.progress.high_watermark
+        return ends_there and log.latest_epoch < self.leader_epoch
 
     def begins_anew(self, offset):
         self.broker.world.moved = True

@@ -19,6 +19,7 @@ from appliance.base.errors import PeerError
 from appliance.config.log_config import LogConfig
 from appliance.ioproc import checkpoints
 from appliance.ioproc.opening import Opener
+from appliance.ioproc.pulling.parting import is_unconfirmed
 from appliance.metadata.log_dirs import LogDirs
 from appliance.replication.progress import Progress
 from appliance.ring.partition_table import PartitionTable
@@ -419,8 +420,12 @@ class Broker(Node):
             checkpoints.merge(self.disk, DATA, checkpoints.RECOVERY_POINT, {KEY: point})
             self.log.recovery_point = point
 
+    @property
+    def leader_epoch(self):
+        return self.epoch
+
     def begin_anew(self, offset):
-        """The leader has nothing any more of what comes next here."""
+        """The leader has nothing any more of what comes next here, or of what lies before it."""
         in_sync = self.world.nodes["controller"].told.in_sync  # this one may hear of it late
         assert self.name not in in_sync, "who is in sync has what was trimmed"
         if self.job is not None:
@@ -439,7 +444,7 @@ class Broker(Node):
         if message.epoch != self.epoch or message.high_watermark < 0:
             self.after(5, self.ask_leader)
             return
-        if message.log_start > self.log.end_offset:
+        if message.log_start > self.log.end_offset or is_unconfirmed(self, message.log_start):
             self.begin_anew(message.log_start)
         if message.data:
             self.log.follow(memoryview(message.data), self.now_ms)
