@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from appliance.base.errors import CannotServe, StorageFailed
-from appliance.control.metadata_quorum import MetadataQuorum
-from appliance.control.quorum_served import QuorumServer
-from appliance.control.quorum_snapshots import BeginAgain
+from appliance.control.quorum.metadata_quorum import MetadataQuorum
+from appliance.control.quorum.served_requests import QuorumServer
+from appliance.control.quorum.snapshot_fetch import BeginAgain
 from appliance.peers.link import Link
 from appliance.shell.bugs import Bugs
 from appliance.shell.loop import FileHandler

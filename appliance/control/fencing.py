@@ -16,8 +16,8 @@ from appliance.base.errors import DiskFull
 from appliance.config.broker import BrokerConfig
 from appliance.control.broker.lifecycle import NEVER
 from appliance.control.broker.watching import Watched, Watching
-from appliance.control.expiring import TokenExpiry
-from appliance.control.leadership import NotController
+from appliance.control.quorum.leadership import NotController
+from appliance.control.token_expiry import TokenExpiry
 from appliance.controller.balancing import Balancing
 from appliance.controller.broker_states import stale
 from appliance.controller.decision import Record, Situation

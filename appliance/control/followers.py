@@ -5,7 +5,7 @@ changes and of reloads. Tells the supervisor how many nodes are away.
 from collections.abc import Sequence
 from typing import Protocol
 
-from appliance.control.metadata_quorum import MetadataQuorum
+from appliance.control.quorum.metadata_quorum import MetadataQuorum
 from appliance.metadata.changes import Change
 from appliance.metadata.image import MetadataImage
 from appliance.shell.guarding import Guarding

@@ -9,11 +9,11 @@ from appliance.base.clock import OsClock, clock_here
 from appliance.base.disk import Disk
 from appliance.base.os_disk import OsDisk
 from appliance.base.reserve import ReservedDisk
-from appliance.control.auditing import FILES, MAX_BYTES, AuditFile, Auditor
-from appliance.control.keeping import Keeper
-from appliance.control.metadata_quorum import MetadataQuorum
+from appliance.control.folder.startup import start_control
+from appliance.control.history.audit_writer import FILES, MAX_BYTES, AuditFile, Auditor
+from appliance.control.history.history_writer import Keeper
+from appliance.control.quorum.metadata_quorum import MetadataQuorum
 from appliance.control.shell import Control
-from appliance.control.startup import start_control
 from appliance.shell import sandbox
 from appliance.shell.denials import tell_denials
 from appliance.shell.flusher import Flusher

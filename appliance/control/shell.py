@@ -14,39 +14,39 @@ from typing import Any, Final
 
 from appliance.authorization.rights import Callers, Rights
 from appliance.base.errors import UNKNOWN_SERVER_ERROR, DiskFull, StorageFailed
-from appliance.control import quorum_wire
-from appliance.control.asked import read
-from appliance.control.auditing import Auditor
 from appliance.control.barrier import ControlBarrier
 from appliance.control.broker.addresses import Addresses, own_controllers
 from appliance.control.broker.asking import Asking, BrokerAsker, others
 from appliance.control.broker.birth import Birth
 from appliance.control.broker.channel import Values
 from appliance.control.broker.crew import Crew
+from appliance.control.broker.dynamic_listeners import DynamicListeners
 from appliance.control.broker.node import Node
 from appliance.control.broker.own import OWN, OwnAnswers
-from appliance.control.burying import NOTE, Burying
-from appliance.control.contexts import Contexts
-from appliance.control.deciding import Deciding
-from appliance.control.doors import DynamicListeners
+from appliance.control.deletion.deletion_journal import NOTE, Burying
 from appliance.control.fencing import Fencing
+from appliance.control.folder.startup import Started, first_time
 from appliance.control.followers import Followers
-from appliance.control.homes import Homes
-from appliance.control.keeping import Keeper
-from appliance.control.leading import Leading
-from appliance.control.mutations import Mutations
-from appliance.control.pacing import PacedRequests
-from appliance.control.parts import InParts
-from appliance.control.probing import Prober, Probing
-from appliance.control.quorum_driver import QuorumDriver
-from appliance.control.requests import AdminRequests, Elsewhere
-from appliance.control.room import Room
-from appliance.control.snapshots import Unwritten
-from appliance.control.startup import Started, first_time
-from appliance.control.telling import log_change, report
+from appliance.control.history.audit_writer import Auditor
+from appliance.control.history.history_writer import Keeper
+from appliance.control.partitions.folder_room import Room
+from appliance.control.partitions.ioproc_requests import Homes
+from appliance.control.quorum import wire as quorum_wire
+from appliance.control.quorum.driver import QuorumDriver
+from appliance.control.quorum.new_leader import Leading
+from appliance.control.quorum.snapshots import Unwritten
+from appliance.control.quorum.voter_duties import VoterDuties
+from appliance.control.requests.admin_requests import AdminRequests, Elsewhere
+from appliance.control.requests.change_events import log_change, report
+from appliance.control.requests.contexts import Contexts
+from appliance.control.requests.control_request import read
+from appliance.control.requests.mutation_quotas import Mutations
+from appliance.control.requests.pacing import PacedRequests
+from appliance.control.requests.parts import InParts
+from appliance.control.requests.pending_answers import LOST, UNDONE, Decision, WaitingAnswers
+from appliance.control.requests.router import Deciding
+from appliance.control.requests.voter_probe import Prober, Probing
 from appliance.control.threads import InterruptibleThreads
-from appliance.control.voter_duties import VoterDuties
-from appliance.control.waiting import LOST, UNDONE, Decision, WaitingAnswers
 from appliance.controller.decision import Record
 from appliance.controller.producer_ids import ProducerIdBlocks
 from appliance.controller.registration import Incarnation

@@ -3,7 +3,7 @@ that has replayed the records.
 
 Invariant: an image that said what the other one said before the records says after `apply_to` what
 that one said behind them. Costs as many steps as things have changed, not records; the parts are
-shared. Control brings its committed image up with it (`control/images.py`).
+shared. Control brings its committed image up with it (`control/quorum/images.py`).
 """
 
 from collections.abc import Iterable

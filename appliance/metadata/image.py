@@ -2,9 +2,9 @@
 
 Invariant: nothing but `apply` changes an image, so two images that saw the same records in the same
 order are equal. Records between BeginTransactionRecord and EndTransactionRecord (KIP-868) count
-together or not at all. Control owns two images (`control/images.py`), the network and I/O processes
-each follow the log into their own; they read the public attributes and act on the changes that
-`apply` returns.
+together or not at all. Control owns two images (`control/quorum/images.py`), the network and I/O
+processes each follow the log into their own; they read the public attributes and act on the changes
+that `apply` returns.
 """
 
 from appliance.metadata.changes import BrokerChanged as BrokerChanged

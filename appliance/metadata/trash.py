@@ -1,8 +1,8 @@
 """Deleted topics that can be brought back, and names that were deleted lately: one small file on
 each node.
 
-Control alone writes it (`control/topic_trash.py`), before anybody else on the node sees the
-deletion; the I/O processes read it to know which folders of deleted partitions they must keep.
+Control alone writes it (`control/deletion/topic_trash.py`), before anybody else on the node sees
+the deletion; the I/O processes read it to know which folders of deleted partitions they must keep.
 Invariant: the file is whole or absent, and of a topic that is in it no folder was removed, unless
 it says that they were let go.
 """

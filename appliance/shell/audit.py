@@ -2,8 +2,8 @@
 
 Each cause is written once a second, and each kind of entry at most `MOST` times a second; the
 others are counted by kind, and the file says how many (`ring/security_table.py`). Control writes
-the file (`control/auditing.py`). Values are cut, so that one entry fits into the ring. The caller
-passes no secret.
+the file (`control/history/audit_writer.py`). Values are cut, so that one entry fits into the ring.
+The caller passes no secret.
 """
 
 import json

@@ -14,7 +14,8 @@ from appliance.config.broker_settings import BROKER
 from appliance.config.setting import Setting
 from appliance.config.topic_settings import TOPIC
 from appliance.control import shell as control
-from appliance.control import snapshots, topic_trash
+from appliance.control.deletion import topic_trash
+from appliance.control.quorum import snapshots
 from appliance.coordinators.kinds import KINDS
 from appliance.handlers import fetch_watch
 from appliance.ioproc import (

@@ -1,7 +1,7 @@
 """The payload of an Envelope (API key 58, KIP-590): a client's request as a broker forwards it to
 the controller, and the response; the principal in the form of Kafka's DefaultPrincipalData.
 
-Callers: `control/broker` packs, `control/enveloped.py` opens.
+Callers: `control/broker` packs, `control/requests/envelopes.py` opens.
 """
 
 from ipaddress import ip_address

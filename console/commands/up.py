@@ -32,7 +32,7 @@ from console.model.listening import listeners
 from console.model.version import compiled
 
 if TYPE_CHECKING:
-    from appliance.control.first_voters import FirstVoters
+    from appliance.control.quorum.first_voters import FirstVoters
 
 DEFAULT_PORT: Final = 9092
 Read = Callable[[], tuple[BrokerConfig, list[str]]]
@@ -254,7 +254,7 @@ def _first_voters(
     broker: BrokerConfig, initial: str | None, *, standalone: bool
 ) -> "FirstVoters | None":
     """As the command line says. Raises Failure."""
-    from appliance.control import first_voters
+    from appliance.control.quorum import first_voters
 
     if initial is None and not standalone:
         return None
@@ -279,12 +279,13 @@ def _open(
     else is started: (what is to be said about them, the cluster id). Raises ConfigError,
     StorageFailed."""
     from appliance.base.os_disk import OsDisk
-    from appliance.control import bootstrap_users, first_voters
-    from appliance.control.format import (
+    from appliance.control.folder import bootstrap_users
+    from appliance.control.folder.format import (
         check_metadata_is_there,
         format_log_dirs,
         open_or_format,
     )
+    from appliance.control.quorum import first_voters
 
     disk = OsDisk()
     folder = folders[0]

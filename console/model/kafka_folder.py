@@ -19,8 +19,9 @@ from typing import Final
 from appliance.base.disk import Disk, read_file
 from appliance.base.errors import ConfigError, DiskFull, PeerError, StorageFailed
 from appliance.config.topic_settings import TOPIC as TOPIC_SETTINGS
-from appliance.control import quorum_state, repair
-from appliance.control.startup import check_features
+from appliance.control.folder.startup import check_features
+from appliance.control.quorum import log_repair as repair
+from appliance.control.quorum import state_file as quorum_state
 from appliance.controller.features import SUPPORTED
 from appliance.controller.names import check_topic_name
 from appliance.ioproc import checkpoints

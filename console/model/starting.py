@@ -74,9 +74,9 @@ def _look_at_listeners(folder: str, broker: BrokerConfig) -> None:
 
 def _look(folder: str, broker: BrokerConfig, cluster_id: str) -> None:
     """Identity, voters, and levels that a feature has. Raises ConfigError, StorageFailed."""
-    from appliance.control import repair
-    from appliance.control.format import check_metadata_is_there, open_or_format
-    from appliance.control.startup import check_features
+    from appliance.control.folder.format import check_metadata_is_there, open_or_format
+    from appliance.control.folder.startup import check_features
+    from appliance.control.quorum import log_repair as repair
 
     disk = OsDisk()
     open_or_format(disk, folder, broker, os.urandom, 0, cluster_id)  # it is formatted

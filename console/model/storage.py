@@ -17,7 +17,8 @@ from appliance.base.errors import ConfigError, PeerError, StorageFailed
 from appliance.base.idle import give_way
 from appliance.base.ids import METADATA_TOPIC
 from appliance.config.broker import BrokerConfig
-from appliance.control import quorum_state, repair
+from appliance.control.quorum import log_repair as repair
+from appliance.control.quorum import state_file as quorum_state
 from appliance.ioproc import checkpoints
 from appliance.logstore import files, scrub
 from appliance.logstore.recovery import read_topic_id

@@ -314,7 +314,7 @@ import sys
 from appliance.base.clock import OsClock
 from appliance.certificates.holder import Certificates
 from tests.config.loading import load
-from appliance.control.tls_validation import ListenerTlsCheck
+from appliance.control.requests.tls_validation import ListenerTlsCheck
 from appliance.shell.log import Log
 from appliance.supervisor import tls_validation
 

@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
 from appliance.base.os_disk import OsDisk
-from appliance.control import repair
+from appliance.control.quorum import log_repair as repair
 from benchmarks import kafka
 from tests.certificates.authority import authority
 from tests.cluster.nodes import LIMIT_S, Nodes

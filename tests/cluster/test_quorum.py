@@ -8,7 +8,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from appliance.base.os_disk import OsDisk
-from appliance.control.metadata_log import batch_of, open_log
+from appliance.control.quorum.metadata_log import batch_of, open_log
 from appliance.metadata.record_versions import encode
 from appliance.observer.door import Observer
 from appliance.wire import kraft_records as kraft

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from appliance.config.load import load
-from appliance.control import startup
+from appliance.control.folder import startup
 from console.model.failure import Failure
 from console.model.starting import check
 from console.model.succession import _ask

@@ -3,7 +3,7 @@
 import pytest
 
 from appliance.authorization.rights import AllowAll, Callers
-from appliance.control.asked import ForgedRequest, read
+from appliance.control.requests.control_request import ForgedRequest, read
 from appliance.ring.messages import ENSURE_TOPIC, FORWARD, Message
 from tests.callers import caller
 

@@ -11,7 +11,7 @@ import pytest
 from appliance.base.caller import Caller, Principal
 from appliance.base.errors import StorageFailed
 from appliance.base.os_disk import OsDisk
-from appliance.control.auditing import AuditFile, Auditor
+from appliance.control.history.audit_writer import AuditFile, Auditor
 from appliance.history.audit_log import entry_of
 from appliance.ring.security_table import ACCESS_DENIED, LOGIN_FAILED, SecurityTable
 from appliance.shell.audit import LONGEST, MOST, Trail

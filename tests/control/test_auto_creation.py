@@ -6,7 +6,7 @@ import pytest
 from test_control_shell import Appliance
 
 from appliance.base import errors
-from appliance.control.auto_creation import SETTING, AutoCreations
+from appliance.control.requests.auto_creation import SETTING, AutoCreations
 from tests.callers import caller
 
 MINUTE_NS = 60_000_000_000

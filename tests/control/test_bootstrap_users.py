@@ -7,7 +7,7 @@ import pytest
 from appliance.authentication.mechanisms import BY_NAME
 from appliance.authentication.scram import Credential, is_password
 from appliance.base.errors import ConfigError
-from appliance.control.bootstrap_users import records
+from appliance.control.folder.bootstrap_users import records
 
 SALT = base64.b64encode(b"s" * 16).decode()
 

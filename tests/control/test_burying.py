@@ -7,8 +7,8 @@ import pytest
 from test_topic_trash import DATA, NOW_MS, SILENT, Roomy
 
 from appliance.config.broker import BrokerConfig
-from appliance.control.burying import Burying
-from appliance.control.noticing import DecidedBatch, Noticing
+from appliance.control.deletion.deletion_barrier import DecidedBatch, Noticing
+from appliance.control.deletion.deletion_journal import Burying
 from appliance.metadata.image import MetadataImage
 from appliance.wire import kraft_records as kraft
 

@@ -1,6 +1,6 @@
 """Records of requests are told as things that people know, and without secrets."""
 
-from appliance.control.changed_things import changed_things
+from appliance.control.history.changed_things import changed_things
 from appliance.metadata.image import BROKER, TOPIC, MetadataImage
 from appliance.wire import kraft_records as kraft
 

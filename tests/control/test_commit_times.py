@@ -1,6 +1,6 @@
 """What a commit of the metadata log took, one followed at a time."""
 
-from appliance.control.commit_times import CommitTimes
+from appliance.control.quorum.commit_times import CommitTimes
 
 
 def test_a_commit_is_timed_from_when_it_was_seen_to_when_it_was_agreed():

@@ -11,19 +11,19 @@ from test_control_shell import Appliance, create, new
 
 from appliance.base import errors
 from appliance.base.errors import CannotServe, StorageFailed
-from appliance.control import quorum_wire as wire
 from appliance.control import shell
 from appliance.control.barrier import ControlBarrier
-from appliance.control.contexts import Contexts
-from appliance.control.deciding import Deciding
-from appliance.control.homes import Homes
-from appliance.control.images import Images
-from appliance.control.keeping import Keeper
-from appliance.control.metadata_log import MetadataLog
-from appliance.control.mutations import Mutations
-from appliance.control.quorum_snapshots import BeginAgain
-from appliance.control.requests import AdminRequests
-from appliance.control.waiting import LOST, Decision, WaitingAnswers
+from appliance.control.history.history_writer import Keeper
+from appliance.control.partitions.ioproc_requests import Homes
+from appliance.control.quorum import wire
+from appliance.control.quorum.images import Images
+from appliance.control.quorum.metadata_log import MetadataLog
+from appliance.control.quorum.snapshot_fetch import BeginAgain
+from appliance.control.requests.admin_requests import AdminRequests
+from appliance.control.requests.contexts import Contexts
+from appliance.control.requests.mutation_quotas import Mutations
+from appliance.control.requests.pending_answers import LOST, Decision, WaitingAnswers
+from appliance.control.requests.router import Deciding
 from appliance.handlers.admin_apis import APIS
 from appliance.peers.link import Link
 from appliance.quorum.replica import Replica
@@ -264,8 +264,8 @@ def test_a_vote_that_cannot_be_read_is_answered_and_one_that_stops_halfway_ends_
     goes_on(world, "a")
     with monkeypatch.context() as planted:
         planted.setattr(Replica, "vote", fail)
-        planted.setattr("appliance.control.quorum_checks.check_voter", lambda *a, **k: None)
-        planted.setattr("appliance.control.quorum_checks.check_epoch", lambda *a: None)
+        planted.setattr("appliance.control.quorum.request_checks.check_voter", lambda *a, **k: None)
+        planted.setattr("appliance.control.quorum.request_checks.check_epoch", lambda *a: None)
         world.forward(VOTE, VOTE_VERSION, body)
         with pytest.raises(KeyError):
             world.answers()

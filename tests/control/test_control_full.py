@@ -10,7 +10,7 @@ from test_control_shell import Appliance, build, create, new
 from appliance.base import errors, reserve
 from appliance.base.errors import CannotServe, DiskFull
 from appliance.base.reserve import ReservedDisk
-from appliance.control.refusals import refused
+from appliance.control.requests.refusals import refused
 from appliance.ring.process_table import IOPROC, Peer
 from appliance.wire import kraft_records as kraft
 from appliance.wire.messages import decode_response, encode_request

@@ -10,8 +10,8 @@ from appliance.base import errors
 from appliance.base.clock import OsClock
 from appliance.base.os_disk import OsDisk
 from appliance.config.broker import BrokerConfig
+from appliance.control.folder.startup import start_control
 from appliance.control.shell import Control
-from appliance.control.startup import start_control
 from appliance.handlers.admin_apis import APIS
 from appliance.metadata.follower import Follower
 from appliance.ring.messages import ENSURE_TOPIC, FORWARD
@@ -229,7 +229,7 @@ def test_a_successor_waits_for_who_is_late_with_the_deletion(appliance, monkeypa
         if len(waits) == 3:
             appliance.table.set_applied(NET, published)
 
-    monkeypatch.setattr("appliance.control.startup.time.sleep", sleep)
+    monkeypatch.setattr("appliance.control.folder.startup.time.sleep", sleep)
     appliance.kill_control()
     assert len(waits) == 3
     assert len(appliance.followed().handles) == rows

@@ -11,9 +11,9 @@ from appliance.authorization.rights import AllowAll
 from appliance.base import errors
 from appliance.base.clock import OsClock
 from appliance.base.os_disk import OsDisk
-from appliance.control.enveloped import opened
+from appliance.control.folder.startup import start_control
+from appliance.control.requests.envelopes import opened
 from appliance.control.shell import Control
-from appliance.control.startup import start_control
 from appliance.shell.links import Links
 from appliance.wire.envelope import (
     ENVELOPE,

@@ -3,7 +3,7 @@
 import pytest
 
 from appliance.base.errors import ConfigError
-from appliance.control.startup import check_features
+from appliance.control.folder.startup import check_features
 from appliance.controller.features import FRESH, LATEST_METADATA_VERSION, SUPPORTED
 from appliance.metadata.image import METADATA_VERSION, MetadataImage
 

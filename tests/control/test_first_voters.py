@@ -8,10 +8,11 @@ from appliance.base.disk import read_file
 from appliance.base.errors import ConfigError
 from appliance.base.os_disk import OsDisk
 from appliance.config.broker import BrokerConfig
-from appliance.control import first_voters, quorum_state
-from appliance.control.first_voters import FirstVoters
-from appliance.control.format import open_or_format
-from appliance.control.voter_records import of_snapshot
+from appliance.control.folder.format import open_or_format
+from appliance.control.quorum import first_voters
+from appliance.control.quorum import state_file as quorum_state
+from appliance.control.quorum.first_voters import FirstVoters
+from appliance.control.quorum.voter_records import of_snapshot
 from appliance.metadata import checkpoint
 from appliance.quorum.messages import QuorumState
 from appliance.quorum.voters import DYNAMIC, ControllerEndpoint, Electorate, Voter

@@ -7,8 +7,8 @@ import pytest
 from appliance.base.errors import ConfigError
 from appliance.base.os_disk import OsDisk
 from appliance.config.broker import BrokerConfig
-from appliance.control import quorum_state
-from appliance.control.format import open_or_format
+from appliance.control.folder.format import open_or_format
+from appliance.control.quorum import state_file as quorum_state
 from appliance.quorum.messages import QuorumState
 
 CLUSTER = "4L6g3nShT-eMCtK--X86sw"

@@ -9,7 +9,7 @@ from seats import Seats
 
 from appliance.base.errors import DiskFull, StorageFailed
 from appliance.base.os_disk import OsDisk
-from appliance.control.keeping import Keeper
+from appliance.control.history.history_writer import Keeper
 from appliance.history import format as layout
 from appliance.history.format import MINUTE, SECOND
 from appliance.history.reading import HistoryReader

@@ -13,10 +13,10 @@ from test_control_turns import ensure
 from appliance.base import errors
 from appliance.base.errors import DiskFull
 from appliance.base.ids import METADATA_TOPIC
-from appliance.control.leadership import NotController
-from appliance.control.metadata_log import open_log
-from appliance.control.metadata_quorum import open_quorum
-from appliance.control.snapshots import SnapshotLimits
+from appliance.control.quorum.leadership import NotController
+from appliance.control.quorum.metadata_log import open_log
+from appliance.control.quorum.metadata_quorum import open_quorum
+from appliance.control.quorum.snapshots import SnapshotLimits
 from appliance.controller.registration import bootstrap_records
 from appliance.metadata.follower import Follower
 from appliance.quorum.messages import NOBODY

@@ -11,11 +11,11 @@ import pytest
 from appliance.base.errors import ConfigError, StorageFailed
 from appliance.base.os_disk import OsDisk
 from appliance.config.broker import BrokerConfig
-from appliance.control import quorum_state
-from appliance.control.format import open_or_format
-from appliance.control.metadata_log import open_log
-from appliance.control.metadata_quorum import VotingSetup, open_quorum
-from appliance.control.snapshots import SnapshotLimits
+from appliance.control.folder.format import open_or_format
+from appliance.control.quorum import state_file as quorum_state
+from appliance.control.quorum.metadata_log import open_log
+from appliance.control.quorum.metadata_quorum import VotingSetup, open_quorum
+from appliance.control.quorum.snapshots import SnapshotLimits
 from appliance.controller.registration import bootstrap_records
 from appliance.metadata import files
 from appliance.metadata.follower import Follower

@@ -6,10 +6,10 @@ from itertools import count
 import pytest
 from sim.disk import SimDisk
 
-from appliance.control.metadata_log import open_log
-from appliance.control.metadata_quorum import VotingSetup, open_quorum
-from appliance.control.noticing import NOWHERE
-from appliance.control.snapshots import SnapshotLimits
+from appliance.control.deletion.deletion_barrier import NOWHERE
+from appliance.control.quorum.metadata_log import open_log
+from appliance.control.quorum.metadata_quorum import VotingSetup, open_quorum
+from appliance.control.quorum.snapshots import SnapshotLimits
 from appliance.metadata.follower import Follower
 from appliance.quorum.voters import Voter
 from appliance.ring.partition_table import PartitionTable

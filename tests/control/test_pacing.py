@@ -5,9 +5,9 @@ from test_control_shell import Appliance
 
 from appliance.base import errors
 from appliance.base.errors import NETWORK_EXCEPTION
-from appliance.control import pacing
-from appliance.control.pacing import BYTES, LEAST, PacedRequests
-from appliance.control.waiting import Unencoded
+from appliance.control.requests import pacing
+from appliance.control.requests.pacing import BYTES, LEAST, PacedRequests
+from appliance.control.requests.pending_answers import Unencoded
 from appliance.ring.messages import CANCEL, ENSURE_TOPIC, FORWARD, WATCH, Message
 from appliance.wire.messages import decode_response, request_versions
 from benchmarks import largest

@@ -4,8 +4,8 @@ import pytest
 from test_control_shell import Appliance
 
 from appliance.base import errors
-from appliance.control.parts import PARTS, InParts, PartedRequests, joined
-from appliance.control.waiting import Decision, Unencoded
+from appliance.control.requests.parts import PARTS, InParts, PartedRequests, joined
+from appliance.control.requests.pending_answers import Decision, Unencoded
 from appliance.handlers.k51_alter_user_scram_credentials import PART
 from appliance.ring.process_table import NETPROC, Peer
 from appliance.wire.build import build

@@ -6,10 +6,10 @@ from random import Random
 import pytest
 
 from appliance.config.broker import BrokerConfig
-from appliance.control.format import open_or_format
-from appliance.control.metadata_log import open_log
-from appliance.control.metadata_quorum import VotingSetup, open_quorum
-from appliance.control.snapshots import SnapshotLimits
+from appliance.control.folder.format import open_or_format
+from appliance.control.quorum.metadata_log import open_log
+from appliance.control.quorum.metadata_quorum import VotingSetup, open_quorum
+from appliance.control.quorum.snapshots import SnapshotLimits
 from appliance.controller.registration import bootstrap_records
 from appliance.metadata.checkpoint import read
 from appliance.metadata.follower import Follower

@@ -7,9 +7,10 @@ import pytest
 from control.test_metadata_log import LIMITS, follower, opened
 
 from appliance.base.os_disk import OsDisk
-from appliance.control import quorum_state, repair
-from appliance.control.metadata_log import batch_of, open_log
-from appliance.control.metadata_quorum import VotingSetup, open_quorum
+from appliance.control.quorum import log_repair as repair
+from appliance.control.quorum import state_file as quorum_state
+from appliance.control.quorum.metadata_log import batch_of, open_log
+from appliance.control.quorum.metadata_quorum import VotingSetup, open_quorum
 from appliance.metadata.follower import MetadataUnreadable
 from appliance.metadata.record_versions import encode
 from appliance.quorum.epochs import LAST, MOST_AHEAD

@@ -10,9 +10,10 @@ from appliance.base.errors import ConfigError, StorageFailed
 from appliance.base.ids import TopicId
 from appliance.base.os_disk import OsDisk
 from appliance.config.log_config import LogConfig
-from appliance.control import quorum_state, repair
-from appliance.control.format import check_metadata_is_there, check_metadata_is_whole
-from appliance.control.metadata_log import open_log, whole
+from appliance.control.folder.format import check_metadata_is_there, check_metadata_is_whole
+from appliance.control.quorum import log_repair as repair
+from appliance.control.quorum import state_file as quorum_state
+from appliance.control.quorum.metadata_log import open_log, whole
 from appliance.logstore.log import PartitionLog
 from appliance.metadata import files
 from appliance.quorum.messages import QuorumState
@@ -144,8 +145,8 @@ def test_an_empty_log_over_partitions_is_refused_and_made_anew_from_their_folder
 def opened_without_bootstrap(path):
     from test_metadata_log import LIMITS, follower
 
-    from appliance.control.metadata_log import open_log
-    from appliance.control.metadata_quorum import open_quorum
+    from appliance.control.quorum.metadata_log import open_log
+    from appliance.control.quorum.metadata_quorum import open_quorum
 
     log = open_log(DISK, str(path), LIMITS.segment_bytes, 1000, clean=True)
     return open_quorum(DISK, 1, log, follower(path), LIMITS)

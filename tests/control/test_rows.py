@@ -2,7 +2,7 @@
 
 import pytest
 
-from appliance.control.rows import PartitionRows
+from appliance.control.partitions.rows import PartitionRows
 from appliance.metadata.handles import Handles
 from appliance.metadata.image import MetadataImage
 from appliance.ring.partition_table import PartitionTable

@@ -4,9 +4,9 @@ from controller.test_controller_scenarios import Cluster
 
 from appliance.base.errors import DiskFull
 from appliance.config.broker import BrokerConfig
-from appliance.control import expiring
-from appliance.control.expiring import TokenExpiry
+from appliance.control import token_expiry as expiring
 from appliance.control.fencing import Fencing
+from appliance.control.token_expiry import TokenExpiry
 from appliance.metadata.image import MetadataImage
 from appliance.wire import kraft_records as kraft
 

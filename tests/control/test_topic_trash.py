@@ -8,7 +8,7 @@ from sim.disk import SimDisk
 from appliance.base.disk import Space, write_file
 from appliance.base.space import KEEP_FREE_PERCENT
 from appliance.config.broker import BrokerConfig
-from appliance.control.topic_trash import KEEP_FREE_TIMES, PROMISE_MS, TopicTrash
+from appliance.control.deletion.topic_trash import KEEP_FREE_TIMES, PROMISE_MS, TopicTrash
 from appliance.logstore.files import PARTITION_METADATA
 from appliance.logstore.recovery import write_metadata
 from appliance.metadata import trash as trash_file
@@ -181,7 +181,7 @@ def test_the_oldest_go_when_the_disk_is_short_of_space():
 
 
 def test_it_goes_before_produce_is_refused():
-    from appliance.control import topic_trash
+    from appliance.control.deletion import topic_trash
 
     assert topic_trash.KEEP_FREE_PERCENT > KEEP_FREE_PERCENT
     assert KEEP_FREE_TIMES > 2, "a guard that was low wants twice as much to go on"

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from appliance.config.load import load
-from appliance.control.no_voters_warning import Unvoted
-from appliance.control.voter_duties import VoterDuties
+from appliance.control.quorum.no_voters_warning import Unvoted
+from appliance.control.quorum.voter_duties import VoterDuties
 from appliance.quorum.voters import DYNAMIC, ControllerEndpoint, Electorate, Voter
 from appliance.ring.process_table import ProcessTable
 

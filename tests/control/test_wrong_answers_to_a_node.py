@@ -14,7 +14,7 @@ from appliance.control.broker.asking import Asking, BrokerAsker
 from appliance.control.broker.lifecycle import State
 from appliance.control.broker.node import Node
 from appliance.control.broker.reports import Proposal
-from appliance.control.probing import Prober, Probing
+from appliance.control.requests.voter_probe import Prober, Probing
 from appliance.controller.topics import NewTopic
 from appliance.metadata.image import MetadataImage
 from appliance.replication.isr_change import IsrChange

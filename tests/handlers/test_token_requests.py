@@ -12,7 +12,7 @@ from appliance.base import errors
 from appliance.base.caller import ANONYMOUS, Caller, Principal
 from appliance.base.owner import LISTENER, OWNER
 from appliance.config.broker import BrokerConfig
-from appliance.control.refusals import refused
+from appliance.control.requests.refusals import refused
 from appliance.handlers import k38_create_delegation_token as k38
 from appliance.handlers import k39_renew_delegation_token as k39
 from appliance.handlers import k40_expire_delegation_token as k40

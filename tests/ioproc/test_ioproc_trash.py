@@ -12,7 +12,7 @@ from test_home import Chores
 
 from appliance.base.retention_clock import RetentionClock
 from appliance.config.broker import BrokerConfig
-from appliance.control.topic_trash import TopicTrash
+from appliance.control.deletion.topic_trash import TopicTrash
 from appliance.controller.decision import Situation
 from appliance.controller.topics import NewTopic
 from appliance.controller.undelete import UNDELETE, undelete

@@ -16,8 +16,8 @@ from appliance.authorization.rights import OURSELVES
 from appliance.base.clock import OsClock
 from appliance.base.os_disk import OsDisk
 from appliance.config.broker import BrokerConfig
+from appliance.control.folder.startup import start_control
 from appliance.control.shell import Control
-from appliance.control.startup import start_control
 from appliance.controller.decision import NO_LIMIT
 from appliance.ioproc.main import IoProcess
 from appliance.metadata.follower import Follower

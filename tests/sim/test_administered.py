@@ -6,7 +6,7 @@ from sim.metadata.node import Metadata
 from sim.metadata.story import play
 from sim.seeds import first_broken
 
-from appliance.control.waiting import WaitingAnswers
+from appliance.control.requests.pending_answers import WaitingAnswers
 from appliance.shell.flusher import Done
 from tests.seeds import plays
 

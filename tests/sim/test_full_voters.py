@@ -11,8 +11,8 @@ from sim.agreed.voter import LIMITS
 from sim.seeds import first_broken
 from sim.world import World
 
-from appliance.control import quorum_state
-from appliance.control import quorum_wire as wire
+from appliance.control.quorum import state_file as quorum_state
+from appliance.control.quorum import wire
 from appliance.quorum.messages import Vote
 from appliance.wire.build import build
 from appliance.wire.messages import decode_response, encode_request, request_type

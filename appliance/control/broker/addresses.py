@@ -11,7 +11,7 @@ from appliance.base.clock import Clock
 from appliance.config import between_nodes
 from appliance.config.broker import BrokerConfig
 from appliance.config.listeners import parse_endpoint
-from appliance.control.quorum_connections import Place
+from appliance.control.quorum.connections import Place
 from appliance.metadata.endpoints import of_peers
 from appliance.metadata.parts import BrokerImage
 from appliance.peers.between import carry_to_brokers, carry_to_controllers

@@ -19,7 +19,7 @@ from appliance.base.errors import (
     PeerError,
 )
 from appliance.control.broker.channel import NodeLink, Values
-from appliance.control.waiting import Decision
+from appliance.control.requests.pending_answers import Decision
 from appliance.handlers.admin import AdminContext
 from appliance.handlers.deleted_topics import LATER, one_name
 from appliance.metadata import trash

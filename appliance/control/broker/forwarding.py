@@ -22,7 +22,7 @@ from appliance.base.errors import MalformedRequest, PeerError
 from appliance.base.ids import METADATA_TOPIC
 from appliance.control.broker.channel import Values
 from appliance.control.broker.lifecycle import NEVER
-from appliance.control.waiting import Answer
+from appliance.control.requests.pending_answers import Answer
 from appliance.controller.topics import NewTopic
 from appliance.peers.conversation import Done
 from appliance.wire.build import build

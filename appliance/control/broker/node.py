@@ -2,7 +2,8 @@
 only that decides, wherever it is. The shell around `lifecycle.py`.
 
 A node that is no broker only says where its controller is. Alone in its cluster, a node registers
-itself when it leads (`control/leading.py`) and hears nobody else: then nothing here is ever due.
+itself when it leads (`control/quorum/new_leader.py`) and hears nobody else: then nothing here is
+ever due.
 
 Called by `shell.py`: `turn_to` when somebody else leads the metadata log, `turn` in every turn.
 """

@@ -9,10 +9,10 @@ import click
 
 from appliance.base.errors import ConfigError, StorageFailed
 from appliance.base.os_disk import OsDisk
-from appliance.control import repair
-from appliance.control.format import check_metadata_is_whole
-from appliance.control.metadata_log import whole
-from appliance.control.repair import Plan
+from appliance.control.folder.format import check_metadata_is_whole
+from appliance.control.quorum import log_repair as repair
+from appliance.control.quorum.log_repair import Plan
+from appliance.control.quorum.metadata_log import whole
 from appliance.metadata.identity import read_identity
 from appliance.supervisor.folder import DataFolder
 from appliance.supervisor.layout import CannotStart

@@ -17,7 +17,7 @@ from typing import Final
 from appliance.base.disk import Disk, write_file
 from appliance.base.errors import StorageFailed
 from appliance.base.ids import TRANSACTIONS_TOPIC
-from appliance.control import quorum_state
+from appliance.control.quorum import state_file as quorum_state
 from appliance.coordinators.transactions.states import PREPARE_COMMIT
 from appliance.ioproc import checkpoints
 from appliance.logstore import aborted, files

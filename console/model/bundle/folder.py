@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from appliance.base.errors import ConfigError
 from appliance.base.os_disk import OsDisk
-from appliance.control import quorum_state, repair
+from appliance.control.quorum import log_repair as repair
+from appliance.control.quorum import state_file as quorum_state
 from appliance.metadata import files
 from appliance.metadata.follower import LOG_FOLDER
 from appliance.metadata.identity import read_identity

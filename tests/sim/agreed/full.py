@@ -10,7 +10,7 @@ from sim.agreed.voter import DATA, LIMITS, Voter, recorded
 from sim.world import World
 
 from appliance.base.errors import DiskFull
-from appliance.control.leading import Leading
+from appliance.control.quorum.new_leader import Leading
 from appliance.metadata.identity import Identity
 
 FULL_MS = 3600

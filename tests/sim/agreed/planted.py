@@ -4,8 +4,8 @@ from unittest.mock import patch
 
 from sim.agreed.voter import Voter
 
-from appliance.control.metadata_quorum import MetadataQuorum
-from appliance.control.snapshots import SnapshotSchedule
+from appliance.control.quorum.metadata_quorum import MetadataQuorum
+from appliance.control.quorum.snapshots import SnapshotSchedule
 from appliance.quorum.replica import Replica
 from appliance.quorum.role import Role
 

@@ -8,12 +8,13 @@ from sim.node import Node
 
 from appliance.base.errors import NETWORK_EXCEPTION, NONE, REQUEST_TIMED_OUT, PeerError
 from appliance.config.broker import BrokerConfig
-from appliance.control import first_voters, metadata_quorum, repair
-from appliance.control.metadata_log import open_log
-from appliance.control.metadata_quorum import VotingSetup, open_quorum
-from appliance.control.quorum_driver import CONTRADICTS, QuorumDriver
-from appliance.control.quorum_snapshots import BeginAgain
-from appliance.control.snapshots import SnapshotLimits
+from appliance.control.quorum import first_voters, metadata_quorum
+from appliance.control.quorum import log_repair as repair
+from appliance.control.quorum.driver import CONTRADICTS, QuorumDriver
+from appliance.control.quorum.metadata_log import open_log
+from appliance.control.quorum.metadata_quorum import VotingSetup, open_quorum
+from appliance.control.quorum.snapshot_fetch import BeginAgain
+from appliance.control.quorum.snapshots import SnapshotLimits
 from appliance.controller.registration import bootstrap_records
 from appliance.metadata.follower import Follower
 from appliance.metadata.identity import Identity

@@ -10,8 +10,8 @@ from sim.node import Node
 
 from appliance.base.errors import CannotServe, StorageFailed
 from appliance.config.broker import BrokerConfig
+from appliance.control.folder.startup import start_control
 from appliance.control.shell import Control
-from appliance.control.startup import start_control
 from appliance.metadata.follower import Follower
 from appliance.ring.messages import FORWARD
 from appliance.ring.partition_table import PartitionTable
