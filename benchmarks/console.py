@@ -21,10 +21,10 @@ from appliance.observer.snapshot import take_snapshot
 from appliance.observer.traffic import Traffic
 from appliance.ring import partition_table as columns
 from appliance.ring.tables import Shape, Tables
-from console.model.groups import Listed
-from console.model.link import Link
-from console.model.local import Local
-from console.model.stats import Meter
+from console.model.asking.link import Link
+from console.model.groups.groups import Listed
+from console.model.local.local import Local
+from console.model.local.stats import Meter
 from console.screens.app import ConsoleApp
 from console.screens.at_terminal import prepare
 from console.screens.places import Place

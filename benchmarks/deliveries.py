@@ -22,7 +22,7 @@ import spark_local
 from benchmarks import machine, procstat, tables
 from console.commands.demo.data import folder
 from console.commands.demo.load import create, load
-from console.model.link import Link
+from console.model.asking.link import Link
 from penstock.local import Appliance
 from spark_local.board import Board
 from spark_local.client_settings import ClientSettings

@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from console.model.link import Link
+from console.model.asking.link import Link
 from console.model.records.running import DONE, Running
 from console.screens.at_terminal import SWITCH_S
 from penstock.local import Appliance

@@ -11,7 +11,7 @@ from typing import Any, Final, NoReturn
 import click
 
 from console import import_module
-from console.model.failure import INTERRUPTED, OK, PIPE_GONE, USAGE, Failure, usage
+from console.model.asking.failure import INTERRUPTED, OK, PIPE_GONE, USAGE, Failure, usage
 from console.streams import OutputFailed, ReaderGone, escaped_in_json, flush, hush, is_unicode
 from console.tied import watch_parent
 

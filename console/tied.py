@@ -23,7 +23,7 @@ def watch_parent() -> None:
     import threading
 
     from appliance.shell.tied import opened
-    from console.model.failure import usage
+    from console.model.asking.failure import usage
 
     try:
         parent = opened(os.environ)

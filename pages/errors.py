@@ -3,7 +3,7 @@
 from typing import Final
 
 from appliance.base import errors
-from console.model.explaining import ERROR, EVENT, Explained, everything
+from console.model.asking.explaining import ERROR, EVENT, Explained, everything
 from pages.markdown import NOTE, anchored, plain, table
 
 _INTRO: Final = f"""\

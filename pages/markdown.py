@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from console.model.explaining import anchor
+from console.model.asking.explaining import anchor
 
 NOTE: Final = "Made by `python -m pages`; a test holds it to the code."
 

@@ -2,7 +2,8 @@
 without asking it.
 
 Samples are read one kind and step at a time, and only when they are wanted. What is torn, or about
-a name that has lost its number since, is left out. `console/model/history.py` is made of this.
+a name that has lost its number since, is left out. `console/model/local/history.py` is made of
+this.
 """
 
 from collections import defaultdict

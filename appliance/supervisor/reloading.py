@@ -2,7 +2,7 @@
 
 What may change holds from then on in every process; of the rest one line says that it waits for a
 restart. A file that is wrong changes nothing. It is done when every process that turns has taken
-it; who asks reads that in the events (`console/model/reloading.py`). Called by
+it; who asks reads that in the events (`console/model/local/reloading.py`). Called by
 `supervisor/main.py`.
 """
 

@@ -11,9 +11,9 @@ import click
 from appliance.history.audit_log import Entry
 from console.flags.folder import located
 from console.flags.output import formatted
-from console.model.audit import AuditFilter, AuditReader, entry_text, since_text
-from console.model.failure import OK, usage
-from console.model.offsets import time_of
+from console.model.access.audit import AuditFilter, AuditReader, entry_text, since_text
+from console.model.asking.failure import OK, usage
+from console.model.groups.offsets import time_of
 from console.show.output import emit, plain, print_note
 
 _EVERY_S: Final = 0.3

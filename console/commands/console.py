@@ -10,8 +10,8 @@ from typing import Final
 import click
 
 from console.flags.connection import connected
-from console.model.failure import usage
-from console.model.link import Link
+from console.model.asking.failure import usage
+from console.model.asking.link import Link
 from console.show.output import print_note
 
 _LOOPBACK: Final = ("localhost", "127.0.0.1")
@@ -103,8 +103,8 @@ def _offer(stack: ExitStack, link: Link) -> None:
     console.
     """
     from console.flags.confirm import asked
-    from console.model.data_folder import DEFAULT_DATA
-    from console.model.failure import Failure
+    from console.model.asking.failure import Failure
+    from console.model.storage.data_folder import DEFAULT_DATA
     from penstock.local import Appliance, ApplianceError
 
     host, _, port = link.bootstrap.rpartition(":")

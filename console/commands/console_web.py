@@ -18,8 +18,8 @@ from importlib.util import find_spec
 from typing import Any, Final
 
 from console.called import CALLED, called
-from console.model.failure import OK, usage
-from console.model.link import Link
+from console.model.asking.failure import OK, usage
+from console.model.asking.link import Link
 from console.show.output import print_note
 from penstock import tied
 from penstock.local import OURSELVES

@@ -13,13 +13,13 @@ import click
 from console.flags.complete import group_names, topic_names
 from console.flags.connection import connected
 from console.flags.decoding import decoded
+from console.model.asking.failure import usage
+from console.model.asking.link import Link
 from console.model.decoding.choosing import Decoders
-from console.model.failure import usage
-from console.model.link import Link
-from console.model.reading import Reading, Record, read, read_as_member
 from console.model.records.filters import Filter
+from console.model.records.reading import Reading, Record, read, read_as_member
 from console.model.records.seeking import Seek, parse_seek
-from console.model.topics import choose, listed
+from console.model.topics.topics import choose, listed
 from console.root import OUTPUT_KEY
 from console.show import record_csv as csv
 from console.show.output import print_note

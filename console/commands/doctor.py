@@ -7,14 +7,14 @@ import click
 from console.flags.confirm import asked, at_terminal, yes_option
 from console.flags.folder import data_option, folder, profile_named
 from console.flags.output import formatted
+from console.model.asking.failure import usage
+from console.model.asking.link import asking
+from console.model.asking.profiles import looking, where
 from console.model.doctor import gather, judge
 from console.model.doctor.facts import Facts
 from console.model.doctor.finding import Finding
 from console.model.doctor.host import Host
 from console.model.doctor.remedies import apply
-from console.model.failure import usage
-from console.model.link import asking
-from console.model.profiles import looking, where
 from console.show.findings import lines, rows, summary
 from console.show.output import emit, print_note
 

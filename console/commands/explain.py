@@ -4,8 +4,8 @@ import click
 
 from console.called import typed
 from console.flags.output import formatted
-from console.model.explaining import Explained, everything, explain
-from console.model.failure import OK
+from console.model.asking.explaining import Explained, everything, explain
+from console.model.asking.failure import OK
 from console.show.output import Row, emit, plain, rows_of
 
 _NARROW = ("name", "code", "kind", "meaning")

@@ -13,10 +13,10 @@ from appliance.base.os_disk import OsDisk
 from console.flags.confirm import confirm, dry_run_option, yes_option
 from console.flags.output import formatted
 from console.flags.private import private
-from console.model import folder_copy, kafka_folder
-from console.model.data_folder import DEFAULT_DATA, DEFAULT_NODE, KEPT
-from console.model.failure import OK, Failure
-from console.model.kafka_folder import Found
+from console.model.asking.failure import OK, Failure
+from console.model.storage import folder_copy, kafka_folder
+from console.model.storage.data_folder import DEFAULT_DATA, DEFAULT_NODE, KEPT
+from console.model.storage.kafka_folder import Found
 from console.show.output import Row, emit, print_note
 from console.show.progress import Progress
 

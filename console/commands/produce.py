@@ -11,10 +11,10 @@ import click
 from console.flags.complete import topic_names
 from console.flags.connection import connected
 from console.flags.output import remember
-from console.model.failure import usage
-from console.model.link import Link
-from console.model.outgoing import ENCODINGS, TEXT, encoded
-from console.model.writing import write_records
+from console.model.asking.failure import usage
+from console.model.asking.link import Link
+from console.model.records.outgoing import ENCODINGS, TEXT, encoded
+from console.model.records.writing import write_records
 from console.show.output import FORMATS, emit, print_note, rows_of
 from console.show.record_format import Headers, parse_headers, reader, unescape
 from console.show.record_json import read_line

@@ -10,10 +10,10 @@ from appliance.base.os_disk import OsDisk
 from console.flags.confirm import dry_run_option
 from console.flags.output import formatted
 from console.flags.private import private
+from console.model.asking.failure import OK
 from console.model.backup import keeping, restoring, store
 from console.model.backup.manifest import Manifest
-from console.model.failure import OK
-from console.model.offsets import time_of
+from console.model.groups.offsets import time_of
 from console.show.figures import moment
 from console.show.output import Row, emit, print_note
 from console.show.progress import Progress

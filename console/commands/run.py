@@ -14,11 +14,11 @@ from typing import Final, NoReturn
 import click
 
 from console.flags.connection import key_values
-from console.model import topics
-from console.model.failure import Failure, usage
-from console.model.link import Link, asking
-from console.model.run_folders import RunFolder, make_folder
-from console.model.setting_values import in_units
+from console.model.asking.failure import Failure, usage
+from console.model.asking.link import Link, asking
+from console.model.asking.setting_values import in_units
+from console.model.local.run_folders import RunFolder, make_folder
+from console.model.topics import topics
 from penstock.local import Appliance, ApplianceError
 
 _PR_SET_PDEATHSIG: Final = 1
@@ -87,7 +87,7 @@ def warn_of(settings: dict[str, str]) -> None:
     """Says what `penstock up` would say of these settings. Raises Failure (USAGE)."""
     from appliance.base.errors import ConfigError
     from appliance.config.load import load
-    from console.model.jaas_file import of_jaas_file
+    from console.model.access.jaas_file import of_jaas_file
 
     try:
         _, warnings = load(None, settings, environment=of_jaas_file(None, settings))

@@ -9,8 +9,8 @@ from console.flags.folder import located
 from console.flags.output import formatted
 from console.flags.units import Seconds
 from console.flags.watch import watched
-from console.model.failure import OK, usage
-from console.model.stats import Meter
+from console.model.asking.failure import OK, usage
+from console.model.local.stats import Meter
 from console.show.output import emit, rows_of
 
 _METER: Final = "penstock.meter"

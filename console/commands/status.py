@@ -11,11 +11,11 @@ from console.flags.folder import announce_folder, profile_named
 from console.flags.output import formatted
 from console.flags.units import Seconds
 from console.flags.watch import watched
-from console.model.data_folder import Folder, usual
-from console.model.failure import Failure
-from console.model.link import Link
-from console.model.profiles import where
-from console.model.standing import Standing, Watch, at_folder
+from console.model.asking.failure import Failure
+from console.model.asking.link import Link
+from console.model.asking.profiles import where
+from console.model.local.standing import Standing, Watch, at_folder
+from console.model.storage.data_folder import Folder, usual
 from console.show.output import emit_one
 from console.show.standing import lines, row
 

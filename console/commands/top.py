@@ -15,9 +15,9 @@ import click
 
 from console.flags.folder import located
 from console.flags.units import Seconds
-from console.model.clients import Connections
-from console.model.failure import OK, usage
-from console.model.stats import Meter
+from console.model.asking.failure import OK, usage
+from console.model.local.clients import Connections
+from console.model.local.stats import Meter
 from console.show.top import HELP, KINDS, Seen, View, lines, pressed, sorted_by
 from console.streams import escaped, paint
 

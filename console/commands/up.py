@@ -25,11 +25,11 @@ from appliance.shell.version import current
 from console import BEGAN_S, SUCCEEDS, import_module, tied
 from console.called import anew, typed
 from console.flags.private import private
-from console.model.data_folder import DEFAULT_DATA, KEPT
-from console.model.failure import FAILED, OK, Failure, usage
-from console.model.jaas_file import jvm_remarks, of_jaas_file
-from console.model.listening import listeners
-from console.model.version import compiled
+from console.model.access.jaas_file import jvm_remarks, of_jaas_file
+from console.model.asking.failure import FAILED, OK, Failure, usage
+from console.model.asking.version import compiled
+from console.model.local.listening import listeners
+from console.model.storage.data_folder import DEFAULT_DATA, KEPT
 
 if TYPE_CHECKING:
     from appliance.control.quorum.first_voters import FirstVoters
@@ -218,8 +218,7 @@ def serve(
 def _words(
     data: str | None, listen: Sequence[str], config: str | None, settings: Sequence[str]
 ) -> list[str]:
-    """The command by which an appliance that runs is started once more: what only its first start
-    needs is not in it."""
+    """The command that starts this appliance once more, without what only a first start needs."""
     named = {"--data": [data], "--listen": listen, "--config": [config], "-o": settings}
     given = [(name, one) for name, values in named.items() for one in values if one is not None]
     return [*anew(), "up", *(word for pair in given for word in pair)]
@@ -233,7 +232,7 @@ def _now() -> dict[str, str]:
 def _check(folders: Sequence[str], broker: BrokerConfig, cluster_id: str) -> int:
     """Say that it would start. Raises Failure, as a start would."""
     _preload()
-    from console.model.starting import check
+    from console.model.local.starting import check
 
     state = check(folders, broker, cluster_id)
     print(f"Penstock {current()} would start; data {', '.join(folders)}{state}")
@@ -329,8 +328,8 @@ def _join(
     token: str | None,
 ) -> str:
     """Leave the settings of a new node of their cluster in the data folder: the cluster's id."""
-    from console.model import joining
-    from console.model.link import Link
+    from console.model.asking.link import Link
+    from console.model.cluster import joining
     from penstock.reach import SPEAKS_TLS, barred
 
     chosen = given(settings)

@@ -6,7 +6,7 @@ import click
 
 from appliance.shell.version import current
 from console.flags.output import formatted
-from console.model.version import compiled
+from console.model.asking.version import compiled
 from console.show.output import emit_one, print_note
 
 

@@ -9,9 +9,9 @@ import click
 from console.flags.folder import announce_folder, data_option, profile_named
 from console.flags.output import formatted
 from console.flags.units import Seconds
-from console.model.data_folder import find_folder
-from console.model.failure import NEGATIVE, OK, UNREACHABLE
-from console.model.waiting import Waiting
+from console.model.asking.failure import NEGATIVE, OK, UNREACHABLE
+from console.model.local.waiting import Waiting
+from console.model.storage.data_folder import find_folder
 from console.show.output import emit_one
 
 _AGAIN_S: Final = 0.05

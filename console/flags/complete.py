@@ -11,7 +11,7 @@ _LIMIT_S: Final = 0.15
 
 def topic_names(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     """Those that begin so; internal ones only for who types their first letters."""
-    from console.model import names
+    from console.model.asking import names
 
     found = _asked(ctx, names.topics)
     shown = incomplete.startswith("__")
@@ -20,14 +20,14 @@ def topic_names(ctx: click.Context, _: click.Parameter, incomplete: str) -> list
 
 def group_names(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     """Those that begin so."""
-    from console.model import names
+    from console.model.asking import names
 
     return [name for name in _asked(ctx, names.groups) if name.startswith(incomplete)]
 
 
 def transactional_ids(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     """Those that begin so."""
-    from console.model import names
+    from console.model.asking import names
 
     return [name for name in _asked(ctx, names.transactional_ids) if name.startswith(incomplete)]
 
@@ -57,8 +57,8 @@ def setting_names(ctx: click.Context, param: click.Parameter, incomplete: str) -
 
 def _asked(ctx: click.Context, ask: Callable[..., list[str]]) -> list[str]:
     from console.flags.connection import key_values
-    from console.model.failure import Failure
-    from console.model.profiles import properties_of, where
+    from console.model.asking.failure import Failure
+    from console.model.asking.profiles import properties_of, where
     from penstock.door import Door
 
     named: Any = ctx.find_root().params.get("profile")

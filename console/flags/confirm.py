@@ -9,7 +9,7 @@ from typing import Final
 
 import click
 
-from console.model.failure import Failure, usage
+from console.model.asking.failure import Failure, usage
 from console.show.output import plain, print_note
 
 undoable = click.option(

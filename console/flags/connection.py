@@ -10,10 +10,10 @@ import click
 
 from console.flags.credentials import credentials, logged_in
 from console.flags.units import Seconds
-from console.model import owner
-from console.model.failure import usage
-from console.model.link import DEFAULT_BOOTSTRAP, Link, asking
-from console.model.profiles import properties_of, where
+from console.model.asking import owner
+from console.model.asking.failure import usage
+from console.model.asking.link import DEFAULT_BOOTSTRAP, Link, asking
+from console.model.asking.profiles import properties_of, where
 
 
 def connected(command: Callable[..., Any]) -> Callable[..., Any]:

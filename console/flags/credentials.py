@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import click
 
-from console.model.failure import unreadable, usage
+from console.model.asking.failure import unreadable, usage
 
 PASSWORD: Final = "PENSTOCK_PASSWORD"
 LOGIN: Final = "PENSTOCK_LOGIN"

@@ -6,12 +6,12 @@ from typing import Any
 
 import click
 
+from console.model.asking.failure import usage
+from console.model.asking.link import Link
 from console.model.decoding.choosing import Decoders
 from console.model.decoding.decoded import AUTO, AVRO, CHOICES, KEY, PROTOBUF, VALUE
 from console.model.decoding.memory import Choice, Choices, usual
 from console.model.decoding.registry import Registry
-from console.model.failure import usage
-from console.model.link import Link
 
 registry_flag = click.option(
     "--registry", metavar="URL", envvar="PENSTOCK_REGISTRY",

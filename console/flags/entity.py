@@ -7,7 +7,7 @@ from typing import Any, Final
 import click
 
 from appliance.quotas.limits import CLIENT_ID, IP, USER, Entity
-from console.model.failure import usage
+from console.model.asking.failure import usage
 
 _TYPES: Final = (USER, CLIENT_ID, IP)
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import click
 
-from console.model.data_folder import DEFAULT_DATA, Folder, find_folder
+from console.model.storage.data_folder import DEFAULT_DATA, Folder, find_folder
 from console.show.output import print_note
 
 FOUND: Final = f"that of --profile, of the service, or ./{DEFAULT_DATA}"

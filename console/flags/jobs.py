@@ -8,8 +8,8 @@ from typing import Any, Final
 import click
 
 from console.flags.units import Seconds
-from console.model.failure import usage
-from console.model.jobs import failing
+from console.model.asking.failure import usage
+from console.model.jobs.jobs import failing
 from spark_local.folder import Folder, JobFolder
 
 DEFAULT_FOLDER: Final = "penstock-data/jobs"

@@ -9,8 +9,8 @@ import click
 from appliance.authorization import operations as kafka
 from appliance.authorization.standard import LITERAL, PREFIXED
 from console.flags.complete import group_names, topic_names
-from console.model.acls import Target, principal_of
-from console.model.failure import usage
+from console.model.access.acls import Target, principal_of
+from console.model.asking.failure import usage
 
 
 def resource_flags(command: Callable[..., Any]) -> Callable[..., Any]:

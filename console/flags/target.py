@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from console.flags.complete import group_names, topic_names
-from console.model.configs import BROKER, CLIENT_METRICS, GROUP, LOGGERS, TOPIC, Target
-from console.model.failure import usage
+from console.model.asking.configs import BROKER, CLIENT_METRICS, GROUP, LOGGERS, TOPIC, Target
+from console.model.asking.failure import usage
 
 
 def targeted(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -9,7 +9,7 @@ from typing import Final
 
 from textual.binding import Binding, BindingType
 
-from console.model.change import Tier
+from console.model.asking.change import Tier
 from console.screens.places import (
     ACLS,
     AUDIT,

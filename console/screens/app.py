@@ -17,10 +17,10 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Input
 
-from console.model.attention import of_cluster
-from console.model.failure import Failure
-from console.model.link import Link
-from console.model.local import NOT_LOCAL
+from console.model.asking.failure import Failure
+from console.model.asking.link import Link
+from console.model.local.attention import of_cluster
+from console.model.local.local import NOT_LOCAL
 from console.screens import lines, places, sources, topology
 from console.screens.actions import ACTIONS, APP, CHANGES, KINDS, Action, bindings, works
 from console.screens.at_terminal import AtTerminal, prepare

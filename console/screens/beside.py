@@ -6,9 +6,9 @@ which is told what is under the cursor (`World.beside`).
 
 from typing import Final
 
-from console.model.group_watch import GroupSeen
-from console.model.lag import Position
-from console.model.topics import Partition
+from console.model.groups.group_watch import GroupSeen
+from console.model.groups.lag import Position
+from console.model.topics.topics import Partition
 from console.screens.places import Place
 from console.screens.rows import Cell, Column, Rows
 from console.screens.view import View

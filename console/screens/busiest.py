@@ -6,9 +6,9 @@ import heapq
 from collections.abc import Mapping
 from typing import Final
 
-from console.model.job_watch import Jobs
-from console.model.jobs import Status
-from console.model.local import Facts
+from console.model.jobs.job_watch import Jobs
+from console.model.jobs.jobs import Status
+from console.model.local.local import Facts
 from console.screens.jobs import NONE_YET, STATES, count_states, state_of, worst_first
 from console.screens.rows import Cell, Column, Rows
 from console.show.figures import age, in_bytes, meter, short, some, spark

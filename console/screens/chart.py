@@ -7,7 +7,7 @@ from rich.text import Text
 from textual.geometry import Size
 from textual.widget import Widget
 
-from console.model.history import Series
+from console.model.local.history import Series
 from console.show.figures import age, bars, buckets, in_bytes, percentile, round_above, short
 
 _WITH_PEAK: Final = 34

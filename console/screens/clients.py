@@ -7,10 +7,10 @@ from typing import ClassVar, Final
 
 from textual.app import ComposeResult
 
-from console.model.client_metrics import Number, Pushing
-from console.model.clients import Connection
-from console.model.local import Facts
-from console.model.quota_rules import ANYBODY, Client
+from console.model.local.client_metrics import Number, Pushing
+from console.model.local.clients import Connection
+from console.model.local.local import Facts
+from console.model.quotas.quota_rules import ANYBODY, Client
 from console.screens.places import QUOTA, Place, keeps
 from console.screens.rows import Cell, Column, Rows
 from console.screens.view import View, Words

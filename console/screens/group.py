@@ -10,11 +10,11 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
 
-from console.model import group_changes
-from console.model.expiry import cut, describe_risk
-from console.model.group_watch import GroupSeen, LagPast
-from console.model.groups import OTHER_KINDS, Member
-from console.model.lag import Position, total
+from console.model.groups import group_changes
+from console.model.groups.group_watch import GroupSeen, LagPast
+from console.model.groups.groups import OTHER_KINDS, Member
+from console.model.groups.lag import Position, total
+from console.model.topics.expiry import cut, describe_risk
 from console.screens.actions import ONE_GROUP, bindings
 from console.screens.group_forms import seek_form
 from console.screens.lag_chart import LagChart

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Final
 
-from console.model import group_changes
-from console.model.change import Proposal
-from console.model.failure import Failure
-from console.model.lag import Position
-from console.model.seek import read_to
+from console.model.asking.change import Proposal
+from console.model.asking.failure import Failure
+from console.model.groups import group_changes
+from console.model.groups.lag import Position
+from console.model.groups.seek import read_to
 from console.screens.changes.form import Field, Form, Values
 
 _MOST: Final = 5

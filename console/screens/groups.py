@@ -9,10 +9,10 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container
 
-from console.model import group_changes
-from console.model.group_watch import MOST_COUNTED, GroupCount
-from console.model.groups import Listed
-from console.model.trend import columns, trend
+from console.model.groups import group_changes
+from console.model.groups.group_watch import MOST_COUNTED, GroupCount
+from console.model.groups.groups import Listed
+from console.model.groups.trend import columns, trend
 from console.screens.actions import ALL_GROUPS, bindings
 from console.screens.beside import POSITIONS, show_positions
 from console.screens.places import GROUP, Place, keeps

@@ -6,8 +6,17 @@ from typing import ClassVar, Final
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from console.model import groups
-from console.model.heat import LAG, LEVELS, MEASURES, RATE, SIZE, HeatSeen, level_of, limit_of
+from console.model.groups import groups
+from console.model.topics.heat import (
+    LAG,
+    LEVELS,
+    MEASURES,
+    RATE,
+    SIZE,
+    HeatSeen,
+    level_of,
+    limit_of,
+)
 from console.screens import lines
 from console.screens.actions import IN_HEAT, bindings
 from console.screens.heat_grid import SHADES, HeatGrid

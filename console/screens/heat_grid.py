@@ -14,8 +14,8 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip as Line
 
-from console.model.groups import Place
-from console.model.heat import Strip, lay_out
+from console.model.groups.groups import Place
+from console.model.topics.heat import Strip, lay_out
 from console.screens.actions import IN_GRID, bindings
 from console.show.output import plain
 

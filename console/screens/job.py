@@ -7,9 +7,9 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container, Horizontal
 
-from console.model.job_watch import JobSeen, age_s
-from console.model.jobs import Status
-from console.model.tail import Line
+from console.model.jobs.job_watch import JobSeen, age_s
+from console.model.jobs.jobs import Status
+from console.model.local.tail import Line
 from console.screens.actions import ONE_JOB, bindings
 from console.screens.chart import Chart
 from console.screens.jobs import INKS, STATES, JobActions, about_job, state_of

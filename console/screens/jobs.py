@@ -9,10 +9,10 @@ from typing import ClassVar, Final
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from console.model import job_changes
-from console.model.change import Proposal
-from console.model.job_watch import Jobs, Sample
-from console.model.jobs import ENDED, Status
+from console.model.asking.change import Proposal
+from console.model.jobs import job_changes
+from console.model.jobs.job_watch import Jobs, Sample
+from console.model.jobs.jobs import ENDED, Status
 from console.screens.actions import A_JOB, bindings
 from console.screens.places import JOB, PREVIEW, Place, keeps
 from console.screens.rows import Cell, Column, Rows

@@ -8,8 +8,8 @@ from textual.content import Content
 from textual.geometry import Size
 from textual.widget import Widget
 
-from console.model.group_watch import LagPast
-from console.model.trend import Sample, Trend, columns, trend
+from console.model.groups.group_watch import LagPast
+from console.model.groups.trend import Sample, Trend, columns, trend
 from console.screens.chart import draw_axes
 from console.show.figures import age, bars, short
 from console.show.leads import leads

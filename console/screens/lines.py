@@ -4,10 +4,10 @@ import shlex
 from typing import Final
 
 from console.called import typed
-from console.model.access import question
-from console.model.failure import Failure
-from console.model.profiles import where
-from console.model.quota_rules import client_of, flags
+from console.model.access.access import question
+from console.model.asking.failure import Failure
+from console.model.asking.profiles import where
+from console.model.quotas.quota_rules import client_of, flags
 from console.screens.places import (
     ACLS,
     AUDIT,

@@ -9,9 +9,9 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from console.called import NAME, called, typed
-from console.model import events
-from console.model.events import GRAMMAR, LEVELS, Event, EventsSeen, Wanted, made
-from console.model.failure import Failure
+from console.model.asking.failure import Failure
+from console.model.local import events
+from console.model.local.events import GRAMMAR, LEVELS, Event, EventsSeen, Wanted, made
 from console.screens import lines
 from console.screens.actions import IN_LOG, bindings
 from console.screens.journal import Entry, Journal

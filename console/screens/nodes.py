@@ -7,13 +7,13 @@ from typing import ClassVar, Final
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from console.model.cluster_watch import ClusterSeen, Count, Disks, Pace
-from console.model.local import Facts
-from console.model.move_changes import cancel
-from console.model.moves import Move
-from console.model.nodes import FENCED, RUNNING, VOTER, Node
-from console.model.replicas import BEHIND, Behind, Missing
-from console.model.versions import ENDING, Told
+from console.model.cluster.cluster_watch import ClusterSeen, Count, Disks, Pace
+from console.model.cluster.nodes import FENCED, RUNNING, VOTER, Node
+from console.model.cluster.versions import ENDING, Told
+from console.model.local.local import Facts
+from console.model.topics.move_changes import cancel
+from console.model.topics.moves import Move
+from console.model.topics.replicas import BEHIND, Behind, Missing
 from console.screens.actions import ALL_NODES, bindings
 from console.screens.places import TOPIC, Place, keeps
 from console.screens.rows import Cell, Column, Rows

@@ -11,14 +11,14 @@ from textual.binding import BindingType
 from textual.containers import Container, Horizontal
 from textual.geometry import Size
 
-from console.model.attention import BAD, attention
-from console.model.disk import LogFolder
-from console.model.failure import UNREACHABLE
-from console.model.forecast import SOON_S, Forecast
-from console.model.history import Series
-from console.model.local import Facts
-from console.model.remembered import Remembered
-from console.model.stats import ApiRate, ProcessRate
+from console.model.asking.failure import UNREACHABLE
+from console.model.local.attention import BAD, attention
+from console.model.local.history import Series
+from console.model.local.local import Facts
+from console.model.local.remembered import Remembered
+from console.model.local.stats import ApiRate, ProcessRate
+from console.model.storage.disk import LogFolder
+from console.model.storage.forecast import SOON_S, Forecast
 from console.screens import jobs as jobs_view
 from console.screens.actions import PAST, bindings
 from console.screens.busiest import (

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from console.model.access import question
-from console.model.acls import principal_of
-from console.model.failure import Failure
-from console.model.quota_rules import client_of
+from console.model.access.access import question
+from console.model.access.acls import principal_of
+from console.model.asking.failure import Failure
+from console.model.quotas.quota_rules import client_of
 
 T = TypeVar("T")
 OVERVIEW: Final = "overview"

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final
 
 from textual.app import ComposeResult
 
-from console.model.job_preview import ROWS, Preview
+from console.model.jobs.job_preview import ROWS, Preview
 from console.screens.rows import Column, Rows
 from console.screens.view import Part, View, Words
 from console.show.figures import some

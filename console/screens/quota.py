@@ -7,10 +7,10 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from appliance.quotas.limits import Entity, entity_text
-from console.model.quota_change import proposal
-from console.model.quota_rules import Rule, client_of, explained, together
-from console.model.quota_values import KINDS, brief, shown
-from console.model.quotas import Seen, Usage, usage_of
+from console.model.quotas.quota_change import proposal
+from console.model.quotas.quota_rules import Rule, client_of, explained, together
+from console.model.quotas.quota_values import KINDS, brief, shown
+from console.model.quotas.quotas import Seen, Usage, usage_of
 from console.screens import quota_form
 from console.screens.actions import ONE_CLIENT, bindings
 from console.screens.quotas import ask_whose, share, throttled

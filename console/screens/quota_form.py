@@ -16,11 +16,11 @@ from appliance.quotas.limits import (
     Entity,
     entity_text,
 )
-from console.model.change import Proposal
-from console.model.failure import Failure, usage
-from console.model.quota_change import check, proposal
-from console.model.quota_rules import Changes, together
-from console.model.quota_values import KINDS, brief, exact, example, read
+from console.model.asking.change import Proposal
+from console.model.asking.failure import Failure, usage
+from console.model.quotas.quota_change import check, proposal
+from console.model.quotas.quota_rules import Changes, together
+from console.model.quotas.quota_values import KINDS, brief, exact, example, read
 from console.screens.changes.form import Field, Form, Values
 from console.show.what_if import what_if
 

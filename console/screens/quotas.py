@@ -8,10 +8,10 @@ from textual.binding import BindingType
 from textual.containers import Container
 
 from appliance.quotas.limits import Entity, entity_text
-from console.model.quota_change import proposal
-from console.model.quota_rules import together
-from console.model.quota_values import brief, shown
-from console.model.quotas import Seen, Usage, client
+from console.model.quotas.quota_change import proposal
+from console.model.quotas.quota_rules import together
+from console.model.quotas.quota_values import brief, shown
+from console.model.quotas.quotas import Seen, Usage, client
 from console.screens import quota_form
 from console.screens.actions import ALL_QUOTAS, bindings
 from console.screens.places import QUOTA, Place, keeps

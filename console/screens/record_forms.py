@@ -3,11 +3,11 @@
 from functools import partial
 from typing import Final
 
-from console.model import outgoing, producing
-from console.model.change import Proposal, Tier
-from console.model.failure import Failure, usage
-from console.model.outgoing import ENCODINGS, MOST_TYPED, TEXT, Outgoing
-from console.model.reading import Record
+from console.model.asking.change import Proposal, Tier
+from console.model.asking.failure import Failure, usage
+from console.model.records import outgoing, producing
+from console.model.records.outgoing import ENCODINGS, MOST_TYPED, TEXT, Outgoing
+from console.model.records.reading import Record
 from console.screens import lines
 from console.screens.changes.form import FLAG, LINES, YES, Field, Form, Values
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, TypeVar
 
-from console.model.failure import Failure
+from console.model.asking.failure import Failure
 
 T = TypeVar("T")
 _HUSH_S: Final = 0.1

@@ -7,9 +7,9 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container, Vertical
 
-from console.model.configs import Setting
-from console.model.copies import Copy, Placed
-from console.model.topics import Partition
+from console.model.asking.configs import Setting
+from console.model.topics.copies import Copy, Placed
+from console.model.topics.topics import Partition
 from console.screens import record_forms, topic_forms
 from console.screens.actions import ONE_TOPIC, bindings
 from console.screens.places import RECORDS, TAIL, Place

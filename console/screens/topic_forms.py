@@ -4,12 +4,12 @@ import re
 from functools import partial
 from typing import Final
 
-from console.model import replica_changes, topic_changes
-from console.model.change import Proposal, Tier
-from console.model.configs import Setting
-from console.model.failure import Failure, usage
-from console.model.setting_values import in_unit
-from console.model.topics import PARTITIONS_MOST
+from console.model.asking.change import Proposal, Tier
+from console.model.asking.configs import Setting
+from console.model.asking.failure import Failure, usage
+from console.model.asking.setting_values import in_unit
+from console.model.topics import replica_changes, topic_changes
+from console.model.topics.topics import PARTITIONS_MOST
 from console.screens.changes.form import FLAG, LINES, YES, Field, Form, Values, count, needed
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")

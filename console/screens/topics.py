@@ -9,10 +9,10 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container
 
-from console.model.cluster import Seen
-from console.model.history import TOPIC_KEPT
-from console.model.local import Facts
-from console.model.stats import TopicRate
+from console.model.cluster.cluster import Seen
+from console.model.local.history import TOPIC_KEPT
+from console.model.local.local import Facts
+from console.model.local.stats import TopicRate
 from console.screens import record_forms, topic_forms
 from console.screens.actions import ALL_TOPICS, bindings
 from console.screens.beside import PARTITIONS, show_partitions

@@ -9,9 +9,18 @@ from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.widget import Widget
 
-from console.model.clients import Connection
-from console.model.jobs import Status
-from console.model.topology import GROUP, JOB, OUTSIDE, TOPIC, Edge, Part, Topology, connect_parts
+from console.model.asking.topology import (
+    GROUP,
+    JOB,
+    OUTSIDE,
+    TOPIC,
+    Edge,
+    Part,
+    Topology,
+    connect_parts,
+)
+from console.model.jobs.jobs import Status
+from console.model.local.clients import Connection
 from console.screens.actions import IN_TOPOLOGY, bindings
 from console.screens.places import GROUPS, JOBS, RECORDS, TAIL, TOPICS, Place, keeps
 from console.screens.rows import Cell, Column, Rows

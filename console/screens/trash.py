@@ -6,8 +6,8 @@ from typing import ClassVar, Final
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from console.model import topic_changes
-from console.model.topics import Deleted
+from console.model.topics import topic_changes
+from console.model.topics.topics import Deleted
 from console.screens.actions import IN_TRASH, bindings
 from console.screens.places import keeps
 from console.screens.rows import Cell, Column, Rows

@@ -8,8 +8,8 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container
 
-from console.model.open_transactions import Held, Open, is_late
-from console.model.transaction_changes import proposal
+from console.model.transactions.open_transactions import Held, Open, is_late
+from console.model.transactions.transaction_changes import proposal
 from console.screens.actions import ALL_TXNS, bindings
 from console.screens.places import TOPIC, Place, keeps
 from console.screens.rows import Cell, Column, Rows

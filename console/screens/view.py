@@ -12,7 +12,7 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from console.model.change import Proposal
+from console.model.asking.change import Proposal
 from console.screens.changes.form import Form
 from console.screens.places import Place
 from console.screens.rows import Rows

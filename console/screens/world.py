@@ -1,6 +1,4 @@
-"""All that the console knows of a broker: its sources, and which of them are asked where somebody
-is. Nothing here knows a widget.
-"""
+"""The console's sources, and which of them are asked where somebody is. It knows no widget."""
 
 import os
 import threading
@@ -9,30 +7,36 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from console.model import access, certificates, cluster, configs, disk, job_watch, quotas, topics
-from console.model.audit_memory import AuditMemory, AuditSeen
-from console.model.cluster import Seen
-from console.model.cluster_watch import ClusterSeen, Disks, disks
-from console.model.cluster_watch import Watch as ClusterWatch
-from console.model.copies import Placed, placed
+from console.model.access import access, certificates
+from console.model.access.audit_memory import AuditMemory, AuditSeen
+from console.model.asking import configs
+from console.model.asking.failure import Failure
+from console.model.asking.link import Link, asking
+from console.model.cluster import cluster
+from console.model.cluster.cluster import Seen
+from console.model.cluster.cluster_watch import ClusterSeen, Disks, disks
+from console.model.cluster.cluster_watch import Watch as ClusterWatch
+from console.model.cluster.versions import Told, read_versions
 from console.model.decoding.choosing import Decoders
 from console.model.decoding.memory import Choice, Choices, usual
 from console.model.decoding.registry import Registry
-from console.model.events import EventsSeen, Feeds
-from console.model.expiry import Risk
-from console.model.failure import Failure
-from console.model.group_watch import GroupSeen, GroupsSeen, GroupWatch
-from console.model.heat import HeatSeen, HeatWatch
-from console.model.job_preview import Preview, Previews
-from console.model.link import Link, asking
-from console.model.local import NOT_LOCAL, Facts, Local
-from console.model.oldest import oldest_ms
-from console.model.open_transactions import Open
-from console.model.open_transactions import Watch as TransactionWatch
+from console.model.groups.group_watch import GroupSeen, GroupsSeen, GroupWatch
+from console.model.jobs import job_watch
+from console.model.jobs.job_preview import Preview, Previews
+from console.model.local.events import EventsSeen, Feeds
+from console.model.local.local import NOT_LOCAL, Facts, Local
+from console.model.local.remembered import Memory, Remembered
+from console.model.quotas import quotas
 from console.model.records import leaf
 from console.model.records.one import one as one_record
-from console.model.remembered import Memory, Remembered
-from console.model.versions import Told, read_versions
+from console.model.storage import disk
+from console.model.topics import topics
+from console.model.topics.copies import Placed, placed
+from console.model.topics.expiry import Risk
+from console.model.topics.heat import HeatSeen, HeatWatch
+from console.model.topics.oldest import oldest_ms
+from console.model.transactions.open_transactions import Open
+from console.model.transactions.open_transactions import Watch as TransactionWatch
 from console.screens import lines
 from console.screens.places import (
     ACLS,

@@ -1,7 +1,7 @@
 """Records that retention deletes before a group has read them, as commands tell it."""
 
-from console.model.expiry import describe_risk
-from console.model.retention import Expiry
+from console.model.topics.expiry import describe_risk
+from console.model.topics.retention import Expiry
 from console.show.output import Row, plain, print_note
 
 

@@ -1,7 +1,7 @@
 """Where a group's lag leads, and when a disk is full, in a few words."""
 
-from console.model.forecast import Forecast
-from console.model.trend import Trend
+from console.model.groups.trend import Trend
+from console.model.storage.forecast import Forecast
 from console.show.figures import age, short
 
 

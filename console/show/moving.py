@@ -5,9 +5,9 @@ import time
 from collections.abc import Iterable
 from typing import Final
 
-from console.model import nodes
-from console.model.link import Link
-from console.model.moves import Progress, Watch, watch_moves
+from console.model.asking.link import Link
+from console.model.cluster import nodes
+from console.model.topics.moves import Progress, Watch, watch_moves
 from console.show.figures import age, in_bytes
 from console.streams import escaped, paint
 

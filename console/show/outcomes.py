@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from console.model.failure import FAILED, OK, Failure
+from console.model.asking.failure import FAILED, OK, Failure
 from console.show.output import Row, emit
 
 

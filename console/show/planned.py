@@ -1,6 +1,6 @@
 """A planned change in words and rows."""
 
-from console.model.change import BYTES, Change
+from console.model.asking.change import BYTES, Change
 from console.show.figures import in_bytes
 from console.show.output import Row
 

@@ -7,7 +7,7 @@ import io
 import json
 from typing import Final
 
-from console.model.reading import Record
+from console.model.records.reading import Record
 
 _COLUMNS: Final = (
     "topic", "partition", "offset", "timestamp", "key", "key_form", "value", "value_form",

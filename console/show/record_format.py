@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from console.model.failure import usage
-from console.model.reading import Record
+from console.model.asking.failure import usage
+from console.model.records.reading import Record
 
 _ESCAPE: Final = re.compile(r"\\(n|t|r|0|\\|x[0-9A-Fa-f]{2})")
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "\\": "\\"}

@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 from console.model.decoding.decoded import Decoded
-from console.model.reading import Record
+from console.model.records.reading import Record
 from console.streams import escaped_in_json
 
 

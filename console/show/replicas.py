@@ -1,7 +1,7 @@
 """Replicas that are not in sync, in words."""
 
-from console.model.nodes import FENCED, Node
-from console.model.replicas import BEHIND, FOLDER, LEVEL, UNREGISTERED, Missing
+from console.model.cluster.nodes import FENCED, Node
+from console.model.topics.replicas import BEHIND, FOLDER, LEVEL, UNREGISTERED, Missing
 from console.show.figures import age, in_bytes, some
 
 

@@ -4,14 +4,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from console.model.cluster_watch import ClusterSeen
-from console.model.disk import LogFolder
-from console.model.forecast import Forecast
-from console.model.local import Facts
-from console.model.open_transactions import Open
-from console.model.open_transactions import describe_held as told_open
-from console.model.standing import NOT_SERVING, STATES, Standing
-from console.model.stats import ProcessRate
+from console.model.cluster.cluster_watch import ClusterSeen
+from console.model.local.local import Facts
+from console.model.local.standing import NOT_SERVING, STATES, Standing
+from console.model.local.stats import ProcessRate
+from console.model.storage.disk import LogFolder
+from console.model.storage.forecast import Forecast
+from console.model.transactions.open_transactions import Open
+from console.model.transactions.open_transactions import describe_held as told_open
 from console.show.figures import age, in_bytes, moment, short, some
 from console.show.leads import full
 from console.show.output import Row, plain, rows_of

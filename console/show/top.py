@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
-from console.model.clients import Connection
-from console.model.stats import ProcessRate, TopicRate
+from console.model.local.clients import Connection
+from console.model.local.stats import ProcessRate, TopicRate
 from console.show.figures import age, in_bytes, short
 from console.show.output import plain
 

@@ -4,12 +4,12 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from appliance.quotas.limits import Entity, entity_text
-from console.model.failure import Failure
-from console.model.link import Link
-from console.model.quota_rules import Changes, Quotas, after
-from console.model.quota_values import shown
-from console.model.recorded import recorded
-from console.model.what_if import KINDS, Outcome, outcomes
+from console.model.asking.failure import Failure
+from console.model.asking.link import Link
+from console.model.local.recorded import recorded
+from console.model.quotas.quota_rules import Changes, Quotas, after
+from console.model.quotas.quota_values import shown
+from console.model.quotas.what_if import KINDS, Outcome, outcomes
 from console.show.figures import age, in_bytes, some
 
 _NAMED: Final = 5

@@ -10,9 +10,9 @@ from confluent_kafka import ElectionType, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from appliance.shell.version import current
-from console.model import partitions, replicas
-from console.model.link import Link
-from console.model.nodes import read_nodes
+from console.model.asking.link import Link
+from console.model.cluster.nodes import read_nodes
+from console.model.topics import partitions, replicas
 from tests.cluster.nodes import Nodes
 from tests.console_process import rows, started, typing
 

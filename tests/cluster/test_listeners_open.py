@@ -16,8 +16,8 @@ from appliance.config.open_listeners import ALLOW, COMMANDS, SETTING
 from appliance.observer.door import Observer
 from appliance.ring.process_table import NETPROC, Peer
 from benchmarks.kafka import free_port
-from console.model.failure import Failure
-from console.model.opening import listeners
+from console.model.asking.failure import Failure
+from console.model.cluster.opening import listeners
 from tests.broker_process import Broker
 from tests.cluster.test_one_becomes_three import WHICH, Invited
 from tests.compat.waiting import until

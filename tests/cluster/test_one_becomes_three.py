@@ -19,10 +19,11 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
 from appliance.config.open_listeners import ALLOWED
 from benchmarks.nodes import Place
-from console.model import joining, partitions
-from console.model.failure import Failure
-from console.model.link import Link as Asking
-from console.model.nodes import read_nodes
+from console.model.asking.failure import Failure
+from console.model.asking.link import Link as Asking
+from console.model.cluster import joining
+from console.model.cluster.nodes import read_nodes
+from console.model.topics import partitions
 from tests.cluster.nodes import DESCRIBE_QUORUM, Node, Nodes
 from tests.cluster.test_voters_come_and_go import METADATA
 from tests.console_process import rows, started, typing

@@ -18,9 +18,9 @@ from appliance.controller.features import SUPPORTED
 from appliance.handlers.config_rights import is_here
 from appliance.metadata.image import BROKER
 from appliance.wire import kraft_records as kraft
-from console.model import joining
-from console.model.failure import Failure
-from console.model.link import Link as Asking
+from console.model.asking.failure import Failure
+from console.model.asking.link import Link as Asking
+from console.model.cluster import joining
 from tests.cluster.test_one_becomes_three import KEPT, Invited
 from tests.console_process import typing
 from tests.controller.brokers import Brokers

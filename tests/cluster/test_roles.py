@@ -12,9 +12,9 @@ from appliance.observer.health import HealthWatch
 from appliance.ring.process_table import CONTROL, IOPROC, Peer
 from appliance.shell.version import current
 from benchmarks import nodes as layout
-from console.model.link import Link as Asking
-from console.model.nodes import read_nodes
-from console.model.versions import read_versions
+from console.model.asking.link import Link as Asking
+from console.model.cluster.nodes import read_nodes
+from console.model.cluster.versions import read_versions
 from tests.broker_process import KAFKA
 from tests.cluster.nodes import CREATE_TOPICS, DESCRIBE_QUORUM, Nodes
 from tests.differential.link import Link

@@ -11,10 +11,10 @@ import pytest
 
 from appliance.shell.version import current
 from benchmarks import kafka
-from console.model.link import Link
-from console.model.nodes import read_nodes
-from console.model.succession import restart
-from console.model.versions import read_versions
+from console.model.asking.link import Link
+from console.model.cluster.nodes import read_nodes
+from console.model.cluster.versions import read_versions
+from console.model.local.succession import restart
 from tests.broker_process import KAFKA
 from tests.cluster.cluster_load import PARTITIONS, ClusterLoad
 from tests.cluster.nodes import Nodes

@@ -5,9 +5,9 @@ import shutil
 
 import pytest
 
-from console.model import features
-from console.model.failure import Failure
-from console.model.link import Link
+from console.model.asking.failure import Failure
+from console.model.asking.link import Link
+from console.model.cluster import features
 from tests.cluster.nodes import Nodes
 from tests.cluster.test_one_becomes_three import told_until
 from tests.cluster.test_voters_come_and_go import Growing

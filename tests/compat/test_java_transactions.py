@@ -8,8 +8,8 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from benchmarks import kafka
-from console.model import producers as of_partitions
-from console.model.link import Link
+from console.model.asking.link import Link
+from console.model.transactions import producers as of_partitions
 from tests import java_tools
 from tests.broker_process import Broker
 from tests.console.txn_story import SETTINGS, STALE, Owner, ends_soon, hang

@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, Producer
 from waiting import until
 
 from benchmarks import kafka
-from console.model.client_metrics import instances, values
+from console.model.local.client_metrics import instances, values
 from tests import java_tools
 from tests.broker_process import KAFKA
 

@@ -3,11 +3,11 @@
 from appliance.authorization.standard import ALLOW, DENY, LITERAL, PREFIXED, AclRule
 from appliance.history.audit_log import time_text
 from appliance.observer.shown import ShownCertificate
-from console.model.access import AccessSeen
-from console.model.acls import Policy
-from console.model.audit_memory import AuditSeen, LastLogin
-from console.model.certificates import Secured, Shown
-from console.model.users import User
+from console.model.access.access import AccessSeen
+from console.model.access.acls import Policy
+from console.model.access.audit_memory import AuditSeen, LastLogin
+from console.model.access.certificates import Secured, Shown
+from console.model.access.users import User
 
 TOPIC, GROUP, CLUSTER, TXN = 2, 3, 4, 5
 READ, WRITE, ALTER, ALL = 3, 4, 7, 2

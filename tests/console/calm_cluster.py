@@ -1,12 +1,12 @@
 """What a cluster of three says at one fixed moment, one node of which is away and one behind."""
 
-from console.model.cluster_watch import ClusterSeen, Count, Disks, Pace
-from console.model.copies import Copy, Placed
-from console.model.moves import Move
-from console.model.nodes import BROKER, FENCED, RUNNING, VOTER, Node, Nodes, Quorum
-from console.model.partitions import Partition
-from console.model.replicas import BEHIND, Behind, Health, Missing
-from console.model.versions import Told
+from console.model.cluster.cluster_watch import ClusterSeen, Count, Disks, Pace
+from console.model.cluster.nodes import BROKER, FENCED, RUNNING, VOTER, Node, Nodes, Quorum
+from console.model.cluster.versions import Told
+from console.model.topics.copies import Copy, Placed
+from console.model.topics.moves import Move
+from console.model.topics.partitions import Partition
+from console.model.topics.replicas import BEHIND, Behind, Health, Missing
 
 _ID = "u8dH3vKpQyW1nZc0sT7xBg"
 

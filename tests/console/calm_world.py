@@ -5,39 +5,39 @@ from dataclasses import replace
 from appliance.history.samples import Whole
 from appliance.quotas.limits import PRODUCE, entity_text
 from appliance.wire.otlp import MetricPoint as OneSample
-from console.model.client_metrics import Instance, Pushing
-from console.model.clients import Connection
-from console.model.cluster import Cluster
-from console.model.cluster_watch import Disks
-from console.model.configs import Setting
+from console.model.asking.configs import Setting
+from console.model.cluster.cluster import Cluster
+from console.model.cluster.cluster_watch import Disks
+from console.model.cluster.versions import Told
 from console.model.decoding.choosing import Decoders
 from console.model.decoding.memory import Choices
-from console.model.disk import LogFolder
-from console.model.events import EventsSeen, made
-from console.model.expiry import Risk
-from console.model.forecast import Forecast
-from console.model.group_watch import GroupCount, GroupSeen, GroupsSeen, LagPast
-from console.model.groups import Group, Listed, Member
-from console.model.heat import HeatSeen
-from console.model.history import Past, Series
-from console.model.job_preview import Preview
-from console.model.job_watch import Jobs, JobSeen
-from console.model.job_watch import Sample as JobSample
-from console.model.jobs import Status
-from console.model.lag import Position
-from console.model.local import Facts, Sample
-from console.model.open_transactions import HANGING, Held, Open
-from console.model.quotas import Seen, Usage
-from console.model.reading import Record
+from console.model.groups.group_watch import GroupCount, GroupSeen, GroupsSeen, LagPast
+from console.model.groups.groups import Group, Listed, Member
+from console.model.groups.lag import Position
+from console.model.jobs.job_preview import Preview
+from console.model.jobs.job_watch import Jobs, JobSeen
+from console.model.jobs.job_watch import Sample as JobSample
+from console.model.jobs.jobs import Status
+from console.model.local.client_metrics import Instance, Pushing
+from console.model.local.clients import Connection
+from console.model.local.events import EventsSeen, made
+from console.model.local.history import Past, Series
+from console.model.local.local import Facts, Sample
+from console.model.local.remembered import Remembered
+from console.model.local.stats import ApiRate, ProcessRate, TopicRate
+from console.model.local.tail import Line
+from console.model.quotas.quotas import Seen, Usage
 from console.model.records.leaf import leaf
 from console.model.records.one import Batch
 from console.model.records.one import Whole as WholeRecord
-from console.model.remembered import Remembered
-from console.model.retention import Expiry
-from console.model.stats import ApiRate, ProcessRate, TopicRate
-from console.model.tail import Line
-from console.model.topics import Deleted, Partition, Topic
-from console.model.versions import Told
+from console.model.records.reading import Record
+from console.model.storage.disk import LogFolder
+from console.model.storage.forecast import Forecast
+from console.model.topics.expiry import Risk
+from console.model.topics.heat import HeatSeen
+from console.model.topics.retention import Expiry
+from console.model.topics.topics import Deleted, Partition, Topic
+from console.model.transactions.open_transactions import HANGING, Held, Open
 from console.screens.world import TopicSeen
 from console.show.output import plain
 from tests.console import calm_access, calm_cluster

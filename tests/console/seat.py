@@ -17,7 +17,7 @@ from unittest import mock
 from textual.color import Color
 from textual.widgets import Input, TextArea
 
-from console.model.link import Link
+from console.model.asking.link import Link
 from console.screens.app import ConsoleApp
 from console.screens.changes.dialog import READY
 from console.screens.places import HOME, key_of
@@ -183,7 +183,7 @@ def sit(bootstrap, act, *, size=SMALL, first=HOME, prepare=None, jobs=None, read
 
         with ExitStack() as patched:
             # How full the disk of this host is, is not what these tests are about.
-            patched.enter_context(mock.patch("console.model.attention._LITTLE", 0.0))
+            patched.enter_context(mock.patch("console.model.local.attention._LITTLE", 0.0))
             # A console keeps what it has until the program ends; here others follow.
             patched.enter_context(mock.patch("gc.freeze"))
             for one in ("app", "pilot"):

@@ -6,12 +6,12 @@ import pytest
 
 from appliance.authorization.standard import ALLOW, DENY, LITERAL, PREFIXED, AclRule
 from appliance.history.audit_log import FILE
-from console.model.access import AccessSeen, people, question, question_of
-from console.model.access_changes import words_of
-from console.model.acls import Policy, Target, can, who_can
-from console.model.audit_memory import MOST, AuditMemory, LastLogin
-from console.model.failure import Failure
-from console.model.users import User
+from console.model.access.access import AccessSeen, people, question, question_of
+from console.model.access.access_changes import words_of
+from console.model.access.acls import Policy, Target, can, who_can
+from console.model.access.audit_memory import MOST, AuditMemory, LastLogin
+from console.model.access.users import User
+from console.model.asking.failure import Failure
 from console.screens.access.audit import denied
 from console.screens.places import ACLS, CAN, NoPlace, Place, jump
 

@@ -6,8 +6,8 @@ import pytest
 
 from appliance.authorization.standard import ALLOW, DENY, LITERAL, PREFIXED, AclRule
 from appliance.config.acl_checks import STANDARD
-from console.model.acls import Policy, Target, can, check_applies, operation_of, who_can
-from console.model.failure import FAILED, NEGATIVE, OK, USAGE, Failure
+from console.model.access.acls import Policy, Target, can, check_applies, operation_of, who_can
+from console.model.asking.failure import FAILED, NEGATIVE, OK, USAGE, Failure
 from penstock.local import Appliance
 from tests.console_process import typing
 

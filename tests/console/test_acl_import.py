@@ -6,8 +6,8 @@ import pytest
 
 from appliance.config.acl_checks import STANDARD
 from benchmarks import kafka
-from console.model.acl_listing import read_rules
-from console.model.failure import OK, USAGE, Failure
+from console.model.access.acl_listing import read_rules
+from console.model.asking.failure import OK, USAGE, Failure
 from penstock.local import Appliance
 from tests import java_tools
 from tests.console_process import typing

@@ -16,11 +16,11 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
 from appliance.base.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from appliance.base.os_disk import OsDisk
+from console.model.asking.failure import Failure
 from console.model.backup import instant, keeping, manifest
 from console.model.backup.instant import LINKS, Log, Running
 from console.model.backup.quiet import MARGINS_MS
 from console.model.backup.store import FolderStore, opened
-from console.model.failure import Failure
 from penstock.local import Appliance
 from tests.bucket_server import serving
 from tests.console_process import typing

@@ -2,10 +2,11 @@
 
 import pytest
 
-from console.model import configs, topic_changes
-from console.model.change import Change, Proposal, Tier, carry_out
-from console.model.failure import UNREACHABLE, Failure
-from console.model.link import Link
+from console.model.asking import configs
+from console.model.asking.change import Change, Proposal, Tier, carry_out
+from console.model.asking.failure import UNREACHABLE, Failure
+from console.model.asking.link import Link
+from console.model.topics import topic_changes
 from console.screens import lines, topic_forms
 from console.screens.changes.form import Field, Form, count, needed
 from console.screens.journal import Journal

@@ -7,16 +7,17 @@ from dataclasses import replace
 
 import pytest
 
-from console.model import cluster_watch, copies, move_changes, moves, nodes
-from console.model.attention import BAD, WARN, of_cluster
-from console.model.cluster_watch import Count, Pace, Paces, Watch
-from console.model.failure import Failure
-from console.model.link import Link
-from console.model.moves import Move
-from console.model.nodes import Nodes, Quorum
-from console.model.partitions import Partition
-from console.model.plain_request import _first
-from console.model.replicas import BEHIND, Behind, Health, Held, Missing
+from console.model.asking.failure import Failure
+from console.model.asking.link import Link
+from console.model.asking.plain_request import _first
+from console.model.cluster import cluster_watch, nodes
+from console.model.cluster.cluster_watch import Count, Pace, Paces, Watch
+from console.model.cluster.nodes import Nodes, Quorum
+from console.model.local.attention import BAD, WARN, of_cluster
+from console.model.topics import copies, move_changes, moves
+from console.model.topics.moves import Move
+from console.model.topics.partitions import Partition
+from console.model.topics.replicas import BEHIND, Behind, Health, Held, Missing
 from tests.console import calm_cluster
 
 

@@ -8,8 +8,8 @@ from importlib.util import find_spec
 
 import pytest
 
-from console.model.desired import parse
-from console.model.failure import Failure
+from console.model.asking.failure import Failure
+from console.model.cluster.desired import parse
 from tests.console_process import rows, typing
 
 _numbers = itertools.count(1)

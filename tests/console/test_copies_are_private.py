@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from console.model import folder_copy
+from console.model.asking.failure import Failure
 from console.model.backup import keeping, manifest
 from console.model.backup.store import FolderStore
-from console.model.failure import Failure
+from console.model.storage import folder_copy
 from penstock.local import Appliance
 from tests.console.forked_commands import Forks
 

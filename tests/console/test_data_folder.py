@@ -2,7 +2,8 @@
 
 import pytest
 
-from console.model import data_folder, profiles
+from console.model.asking import profiles
+from console.model.storage import data_folder
 from tests.console_process import rows, typing
 
 NOBODY = "127.0.0.1:1"

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from console.model.asking.failure import Failure
 from console.model.decoding.choosing import Decoders
 from console.model.decoding.decoded import AVRO, HEX, JSON, PROTOBUF, VALUE, Unfit
 from console.model.decoding.memory import Choice, Choices
 from console.model.decoding.registry import Registry
 from console.model.decoding.schemas import load
-from console.model.failure import Failure
 
 fastavro = pytest.importorskip("fastavro")
 descriptor_pb2 = pytest.importorskip("google.protobuf.descriptor_pb2")

@@ -16,8 +16,8 @@ from console.commands.demo.derive import Derivation
 from console.commands.demo.jobs import Jobs
 from console.commands.demo.load import _later
 from console.commands.demo.screen import JobView
-from console.model.failure import Failure
-from console.model.link import Link
+from console.model.asking.failure import Failure
+from console.model.asking.link import Link
 
 EACH = 17
 """Of many rows one in so many is looked at; all are counted."""

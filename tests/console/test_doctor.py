@@ -8,6 +8,8 @@ import pytest
 
 from appliance.ring.bound_table import ReachedBound
 from appliance.ring.security_table import LoginCount
+from console.model.asking.failure import Failure
+from console.model.asking.link import Link
 from console.model.doctor import gather, judge, reading, remedies
 from console.model.doctor.facts import (
     Advertised,
@@ -25,9 +27,7 @@ from console.model.doctor.facts import (
 )
 from console.model.doctor.finding import CRITICAL, NOTE, WARNING
 from console.model.doctor.host import Host
-from console.model.failure import Failure
-from console.model.link import Link
-from console.model.local import NOT_LOCAL
+from console.model.local.local import NOT_LOCAL
 from penstock.local import Appliance
 from tests.console_process import rows
 

@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from console.model.failure import Failure
-from console.model.link import Link
+from console.model.asking.failure import Failure
+from console.model.asking.link import Link
 from penstock.door import Door, NotUsable
 from penstock.reach import Trouble, barred
 from tests.tls_front import DAY, HOUR, Authority, fronted, server_context, veiled

@@ -54,7 +54,7 @@ OUTLIVES = SCRIPT.replace("own_session", "outlives")
 CHILDREN = {
     "console/commands/demo/jobs.py": "tied",
     "console/commands/run.py": "PR_SET_PDEATHSIG",
-    "console/model/job_preview.py": "tied",
+    "console/model/jobs/job_preview.py": "tied",
     "penstock/failures.py": "a look that ends by its own limit of time",
     "penstock/local.py": "tied",
     "spark_local/engine/clients.py": "it ends with its stdin",

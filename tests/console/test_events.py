@@ -11,9 +11,9 @@ import pytest
 from appliance.observer.door import Observer
 from appliance.ring.event_ring import EventTable
 from appliance.ring.process_table import IOPROC, Peer
-from console.model import events
-from console.model.events import Feed, Wanted, made, wanted
-from console.model.failure import Failure
+from console.model.asking.failure import Failure
+from console.model.local import events
+from console.model.local.events import Feed, Wanted, made, wanted
 from tests.console_process import rows, started, typing
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from console.model.explaining import everything
+from console.model.asking.explaining import everything
 from tests.console_process import rows, typing
 
 

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 import penstock
 from console.commands.demo.next_steps import next_steps
-from console.model.failure import Failure
+from console.model.asking.failure import Failure
 from console.root import root
 from console.show.output import print_note
 from tests.console_process import rows, started, typing

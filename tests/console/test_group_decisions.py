@@ -6,16 +6,17 @@ from struct import Struct
 
 import pytest
 
-from console.model import expiry, group_changes, members, segments, trend
-from console.model.attention import BAD, WARN, attention
-from console.model.expiry import BY_SIZE, BY_TIME, LOST, Fate, Keep, Log, Risk
-from console.model.failure import Failure
-from console.model.group_watch import KeptLags
-from console.model.groups import Group, Member
-from console.model.history import Series
-from console.model.lag import Position
-from console.model.segments import Segment
-from console.model.trend import Past
+from console.model.asking.failure import Failure
+from console.model.groups import group_changes, members, trend
+from console.model.groups.group_watch import KeptLags
+from console.model.groups.groups import Group, Member
+from console.model.groups.lag import Position
+from console.model.groups.trend import Past
+from console.model.local.attention import BAD, WARN, attention
+from console.model.local.history import Series
+from console.model.topics import expiry, segments
+from console.model.topics.expiry import BY_SIZE, BY_TIME, LOST, Fate, Keep, Log, Risk
+from console.model.topics.segments import Segment
 from console.screens.group_forms import seek_form
 from console.show.leads import leads
 

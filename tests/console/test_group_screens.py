@@ -9,10 +9,10 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from textual.widgets import Button
 
-from console.model import groups, lag
-from console.model.failure import Failure
-from console.model.link import Link
-from console.model.retention import Retention
+from console.model.asking.failure import Failure
+from console.model.asking.link import Link
+from console.model.groups import groups, lag
+from console.model.topics.retention import Retention
 from console.screens.places import Place
 from tests.console.seat import LARGE, SMALL, sit
 from tests.console_process import rows, typing
@@ -182,7 +182,7 @@ def _at(topic, offset):
 
 
 def test_a_plan_is_refused_when_somebody_began_to_read_meanwhile(filled, link):
-    from console.model import seek
+    from console.model.groups import seek
 
     name = "lagging.begun"
     groups.commit(link, name, {(TOPIC, 0): 10})

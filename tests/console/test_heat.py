@@ -4,8 +4,8 @@ from confluent_kafka import Producer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.model.group_watch import worst_lags
-from console.model.heat import LEVELS, HeatWatch, lay_out, level_of, limit_of
+from console.model.groups.group_watch import worst_lags
+from console.model.topics.heat import LEVELS, HeatWatch, lay_out, level_of, limit_of
 from console.screens.places import Place
 from tests.console.seat import LARGE, SMALL, sit
 from tests.console.test_screens_pictures import calm_world, told

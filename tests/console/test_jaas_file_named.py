@@ -10,7 +10,7 @@ import pytest
 
 from appliance.authentication.jaas import PLAIN_MODULE
 from appliance.base.errors import ConfigError
-from console.model.jaas_file import of_jaas_file
+from console.model.access.jaas_file import of_jaas_file
 from penstock.local import OURSELVES
 
 FILE, TEXT = "penstock.sasl.jaas.file", "penstock.sasl.jaas.text"

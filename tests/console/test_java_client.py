@@ -7,10 +7,10 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
 
 from console.commands.console_web import _properties
-from console.model.failure import USAGE, Failure
-from console.model.java_client import as_librdkafkas
-from console.model.link import Link, asking
-from console.model.profiles import properties_of
+from console.model.access.java_client import as_librdkafkas
+from console.model.asking.failure import USAGE, Failure
+from console.model.asking.link import Link, asking
+from console.model.asking.profiles import properties_of
 from penstock.door import Door
 from tests.tls_front import Authority, server_context, veiled
 

@@ -15,8 +15,8 @@ from appliance.metadata.follower import LOG_FOLDER
 from appliance.metadata.identity import META_PROPERTIES, Identity
 from appliance.metadata.image import MetadataImage
 from appliance.wire import kraft_records as kraft
-from console.model import folder_copy, kafka_folder, log_files
-from console.model.failure import Failure
+from console.model.asking.failure import Failure
+from console.model.storage import folder_copy, kafka_folder, log_files
 from tests.old_formats import random_set
 
 TOPIC_ID = bytes(range(16))

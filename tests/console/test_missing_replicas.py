@@ -2,10 +2,18 @@
 
 import pytest
 
-from console.model import replicas
-from console.model.nodes import FENCED, RUNNING, Node
-from console.model.partitions import Partition
-from console.model.replicas import BEHIND, FOLDER, LEVEL, NOT_KNOWN, UNREGISTERED, Held, Missing
+from console.model.cluster.nodes import FENCED, RUNNING, Node
+from console.model.topics import replicas
+from console.model.topics.partitions import Partition
+from console.model.topics.replicas import (
+    BEHIND,
+    FOLDER,
+    LEVEL,
+    NOT_KNOWN,
+    UNREGISTERED,
+    Held,
+    Missing,
+)
 from console.show.replicas import describe_missing
 from tests.console_process import rows
 

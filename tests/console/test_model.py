@@ -9,25 +9,19 @@ from types import SimpleNamespace
 
 import pytest
 
-from console.model import (
-    cluster,
-    configs,
-    disk,
-    groups,
-    lag,
-    names,
-    partitions,
-    quotas,
-    reading,
-    topics,
-    writing,
-)
-from console.model.failure import UNREACHABLE, Failure
-from console.model.link import Link, asking
-from console.model.offsets import END, START, Place
+from console.model.asking import configs, names
+from console.model.asking.failure import UNREACHABLE, Failure
+from console.model.asking.link import Link, asking
+from console.model.cluster import cluster
+from console.model.groups import groups, lag
+from console.model.groups.offsets import END, START, Place
+from console.model.groups.seek import Move, commit_moves, plan, read_to
+from console.model.quotas import quotas
+from console.model.records import reading, writing
 from console.model.records.filters import Filter
 from console.model.records.seeking import Range, Seek
-from console.model.seek import Move, commit_moves, plan, read_to
+from console.model.storage import disk
+from console.model.topics import partitions, topics
 
 MODULES = sorted(path.stem for path in Path(reading.__file__).parent.glob("*.py"))
 _numbers = itertools.count(1)

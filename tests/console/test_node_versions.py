@@ -5,10 +5,10 @@ from types import SimpleNamespace
 import pytest
 
 from appliance.handlers import this_node
-from console.model import versions
-from console.model.failure import Failure
-from console.model.nodes import BROKER, FENCED, RUNNING, VOTER, Node, Nodes, Quorum
-from console.model.versions import ENDING, Told, read_versions
+from console.model.asking.failure import Failure
+from console.model.cluster import versions
+from console.model.cluster.nodes import BROKER, FENCED, RUNNING, VOTER, Node, Nodes, Quorum
+from console.model.cluster.versions import ENDING, Told, read_versions
 
 INVALID_REQUEST = 42
 

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from console.model import nodes
+from console.model.cluster import nodes
 
 NOW_MS = 1_700_000_000_000
 

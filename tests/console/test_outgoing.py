@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from kafka.partitioner.default import murmur2
 
 import penstock
-from console.model.failure import Failure
-from console.model.outgoing import (
+from console.model.asking.failure import Failure
+from console.model.records.outgoing import (
     MOST_TYPED,
     Outgoing,
     encoded,
@@ -21,7 +21,7 @@ from console.model.outgoing import (
     typed,
     words,
 )
-from console.model.reading import Record
+from console.model.records.reading import Record
 from tests.console_process import typing
 
 HEADERS = st.lists(st.tuples(st.text(max_size=5), st.none() | st.binary(max_size=6)), max_size=4)

@@ -5,13 +5,14 @@ import confluent_kafka as ck
 import pytest
 
 import penstock
-from console.model import certificates, names, profiles
-from console.model.certificates import Secured, Shown, Watch
-from console.model.failure import UNREACHABLE, USAGE, Failure
-from console.model.link import Link, asking
-from console.model.local import data_folder
-from console.model.standing import DEGRADED, at_folder
-from console.model.standing import Watch as Standing
+from console.model.access import certificates
+from console.model.access.certificates import Secured, Shown, Watch
+from console.model.asking import names, profiles
+from console.model.asking.failure import UNREACHABLE, USAGE, Failure
+from console.model.asking.link import Link, asking
+from console.model.local.local import data_folder
+from console.model.local.standing import DEGRADED, at_folder
+from console.model.local.standing import Watch as Standing
 from penstock.door import Door
 from penstock.local import Appliance
 from tests.console_process import rows, typing

@@ -11,8 +11,8 @@ import pytest
 
 from appliance.base.owner import FILE, relay_address, relay_name
 from benchmarks.kafka import free_port
-from console.model import owner
-from console.model.link import Link
+from console.model.asking import owner
+from console.model.asking.link import Link
 from penstock.local import environment
 from tests.broker_process import START_LIMIT_S
 

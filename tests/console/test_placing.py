@@ -2,10 +2,10 @@
 
 import pytest
 
-from console.model import placing
-from console.model.failure import Failure
-from console.model.nodes import FENCED, RUNNING, Node
-from console.model.partitions import Partition
+from console.model.asking.failure import Failure
+from console.model.cluster.nodes import FENCED, RUNNING, Node
+from console.model.topics import placing
+from console.model.topics.partitions import Partition
 
 
 def brokers(**racks):

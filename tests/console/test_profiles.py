@@ -2,9 +2,9 @@
 
 import pytest
 
-from console.model import profiles
-from console.model.failure import Failure
-from console.model.profiles import Profile
+from console.model.asking import profiles
+from console.model.asking.failure import Failure
+from console.model.asking.profiles import Profile
 from console.screens import lines
 from tests.console_process import rows, typing
 

@@ -2,8 +2,8 @@
 
 from confluent_kafka import KafkaError, TopicPartition
 
-from console.model import reading
-from console.model.link import Link
+from console.model.asking.link import Link
+from console.model.records import reading
 from console.model.records.filters import Filter
 from console.model.records.seeking import parse_seek
 

@@ -8,7 +8,7 @@ import time
 import pytest
 from confluent_kafka import Producer
 
-from console.model.failure import Failure
+from console.model.asking.failure import Failure
 from console.model.records import fetching
 from console.model.records.export import Export
 from console.model.records.fetching import fetch, planned

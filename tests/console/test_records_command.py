@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from console.model import reading
-from console.model.link import Link
+from console.model.asking.link import Link
+from console.model.records import reading
 from console.model.records.seeking import places
-from console.model.topics import trim
+from console.model.topics.topics import trim
 
 MOST = (1 << 63) - 1
 

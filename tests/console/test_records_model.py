@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.model.failure import Failure
-from console.model.offsets import AT, END, START, TIME, Bounds, Place
+from console.model.asking.failure import Failure
+from console.model.groups.offsets import AT, END, START, TIME, Bounds, Place
 from console.model.records.filters import Filter
 from console.model.records.scan import ENDLESS, Scan
 from console.model.records.seeking import Named, Range, Seek, Span, parse_seek, seek_of, span

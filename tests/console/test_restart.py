@@ -7,9 +7,9 @@ import pytest
 
 from appliance.config.load import load
 from appliance.control.folder import startup
-from console.model.failure import Failure
-from console.model.starting import check
-from console.model.succession import _ask
+from console.model.asking.failure import Failure
+from console.model.local.starting import check
+from console.model.local.succession import _ask
 from tests.console.test_up import up
 
 

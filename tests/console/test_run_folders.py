@@ -9,8 +9,8 @@ import tempfile
 import pytest
 
 from console.commands import run
-from console.model import run_folders
-from console.model.failure import Failure
+from console.model.asking.failure import Failure
+from console.model.local import run_folders
 from tests.compat.waiting import until
 
 RUN = [sys.executable, "-m", "console", "run", "--"]

@@ -11,12 +11,12 @@ from textual.binding import Binding
 from textual.geometry import Size
 from textual.widget import Widget
 
-from console.model.attention import BAD, WARN, attention
-from console.model.cluster import Seen
-from console.model.disk import LogFolder
-from console.model.failure import Failure
-from console.model.local import Facts
-from console.model.stats import ApiRate, ProcessRate, TopicRate
+from console.model.asking.failure import Failure
+from console.model.cluster.cluster import Seen
+from console.model.local.attention import BAD, WARN, attention
+from console.model.local.local import Facts
+from console.model.local.stats import ApiRate, ProcessRate, TopicRate
+from console.model.storage.disk import LogFolder
 from console.screens import actions, clients, lines, places, rows, topics
 from console.screens.chart import Chart
 from console.screens.group import _spans

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from benchmarks.kafka import free_port
-from console.model.failure import Failure
+from console.model.asking.failure import Failure
 from console.screens.actions import ACTIONS, APP, IN_GRID, IN_HEAT, KINDS, ROWS
 from console.screens.app import ConsoleApp
 from console.screens.heat_grid import HeatGrid
@@ -286,7 +286,9 @@ def test_without_an_appliance_it_says_how_to_start_one():
 
 
 def test_nothing_can_be_changed_through_its_link(filled):
-    from console.model import configs, groups, topics
+    from console.model.asking import configs
+    from console.model.groups import groups
+    from console.model.topics import topics
 
     link = reading(filled.bootstrap)
     target = configs.Target(configs.TOPIC, "screens.quiet")

@@ -7,8 +7,8 @@ import stat
 import pytest
 
 from appliance.config.acl_checks import STANDARD
-from console.model import acls, users
-from console.model.link import Link
+from console.model.access import acls, users
+from console.model.asking.link import Link
 from console.screens.places import Place
 from penstock.local import Appliance
 from tests.console.seat import sit, tab

@@ -5,9 +5,10 @@ import signal
 
 import pytest
 
-from console.model import configs, topics
-from console.model.configs import Target
-from console.model.failure import Failure
+from console.model.asking import configs
+from console.model.asking.configs import Target
+from console.model.asking.failure import Failure
+from console.model.topics import topics
 from console.screens.changes.dialog import AT_WORK, READY
 from console.screens.changes.form_screen import FormScreen
 from console.screens.places import Place
@@ -318,7 +319,7 @@ def test_the_palette_offers_changes_and_a_key_says_where_it_works(filled):
 def test_the_refresh_rests_while_a_change_is_on_its_way(filled):
     import threading
 
-    from console.model.change import Change, Proposal, Tier
+    from console.model.asking.change import Change, Proposal, Tier
 
     may_go_on = threading.Event()
 

@@ -1,5 +1,4 @@
-"""Names, settings and errors that want to paint the console's screen, or to break it: they are
-shown as text, whatever is in them."""
+"""Names, settings and errors that want to break the console's screen are shown as text."""
 
 from dataclasses import fields
 from itertools import cycle
@@ -12,50 +11,50 @@ from appliance.observer.shown import ShownCertificate
 from appliance.quotas.limits import CONNECTION, PRODUCE, entity_text
 from appliance.ring.event_ring import LONGEST_TEXT
 from appliance.wire.otlp import MetricPoint as OneSample
-from console.model.access import AccessSeen
-from console.model.acls import Policy
-from console.model.audit_memory import AuditSeen, LastLogin
-from console.model.certificates import Secured, Shown
-from console.model.change import Change, Fact, Proposal, Tier
-from console.model.client_metrics import Instance, Pushing
-from console.model.clients import Connection
-from console.model.cluster_watch import ClusterSeen, Count, Disks, Pace
-from console.model.configs import Setting
-from console.model.copies import Copy, Placed
+from console.model.access.access import AccessSeen
+from console.model.access.acls import Policy
+from console.model.access.audit_memory import AuditSeen, LastLogin
+from console.model.access.certificates import Secured, Shown
+from console.model.access.users import User
+from console.model.asking.change import Change, Fact, Proposal, Tier
+from console.model.asking.configs import Setting
+from console.model.asking.failure import Failure
+from console.model.cluster.cluster_watch import ClusterSeen, Count, Disks, Pace
+from console.model.cluster.nodes import BROKER, VOTER, Node, Nodes, Quorum
+from console.model.cluster.versions import Told
 from console.model.decoding.choosing import Decoders
 from console.model.decoding.memory import Choices
-from console.model.disk import LogFolder
-from console.model.events import LEVELS, EventsSeen, made
-from console.model.expiry import LOST, Risk
-from console.model.failure import Failure
-from console.model.forecast import Forecast
-from console.model.group_watch import GroupCount, GroupSeen, GroupsSeen, LagPast
-from console.model.groups import Group, Listed, Member
-from console.model.heat import HeatSeen
-from console.model.history import Past, Series
-from console.model.job_preview import Preview
-from console.model.job_watch import Jobs, JobSeen
-from console.model.job_watch import Sample as JobSample
-from console.model.jobs import Broke, Status
-from console.model.lag import Position
-from console.model.local import Facts, Sample
-from console.model.nodes import BROKER, VOTER, Node, Nodes, Quorum
-from console.model.open_transactions import HANGING, Held, Open
-from console.model.partitions import Partition as PlacedPartition
-from console.model.quota_rules import Client
-from console.model.quotas import Seen, Usage
-from console.model.reading import Record
+from console.model.groups.group_watch import GroupCount, GroupSeen, GroupsSeen, LagPast
+from console.model.groups.groups import Group, Listed, Member
+from console.model.groups.lag import Position
+from console.model.jobs.job_preview import Preview
+from console.model.jobs.job_watch import Jobs, JobSeen
+from console.model.jobs.job_watch import Sample as JobSample
+from console.model.jobs.jobs import Broke, Status
+from console.model.local.client_metrics import Instance, Pushing
+from console.model.local.clients import Connection
+from console.model.local.events import LEVELS, EventsSeen, made
+from console.model.local.history import Past, Series
+from console.model.local.local import Facts, Sample
+from console.model.local.remembered import Remembered
+from console.model.local.stats import ApiRate, ProcessRate, TopicRate
+from console.model.local.tail import Line
+from console.model.quotas.quota_rules import Client
+from console.model.quotas.quotas import Seen, Usage
 from console.model.records.leaf import leaf
 from console.model.records.one import Batch
 from console.model.records.one import Whole as WholeRecord
-from console.model.remembered import Remembered
-from console.model.replicas import BEHIND, Behind, Health, Missing
-from console.model.retention import Expiry
-from console.model.stats import ApiRate, ProcessRate, TopicRate
-from console.model.tail import Line
-from console.model.topics import Deleted, Partition, Topic
-from console.model.users import User
-from console.model.versions import Told
+from console.model.records.reading import Record
+from console.model.storage.disk import LogFolder
+from console.model.storage.forecast import Forecast
+from console.model.topics.copies import Copy, Placed
+from console.model.topics.expiry import LOST, Risk
+from console.model.topics.heat import HeatSeen
+from console.model.topics.partitions import Partition as PlacedPartition
+from console.model.topics.replicas import BEHIND, Behind, Health, Missing
+from console.model.topics.retention import Expiry
+from console.model.topics.topics import Deleted, Partition, Topic
+from console.model.transactions.open_transactions import HANGING, Held, Open
 from console.screens import quota_form
 from console.screens.changes.form import LINES, TEXT, Field, Form
 from console.screens.places import LISTS, LOG, Place
@@ -115,7 +114,6 @@ def job(name, n):
 
 
 def jobs_seen():
-    """Three sources of the console."""
     found = {name: job(name, NUMBERS[at % 5]) for at, name in enumerate(HOSTILE)}
     past = dict.fromkeys(found, (JobSample(1e30, 0.0, MOST, -1),) * 3)
     log = tuple(Line(at, name) for at, name in enumerate(HOSTILE))
@@ -480,8 +478,8 @@ def test_plans_and_forms_of_such_names_are_shown_as_text(appliance):
 
 
 def test_groups_of_such_names_are_shown_over_the_wire(run, appliance):
-    from console.model import groups
-    from console.model.link import Link
+    from console.model.asking.link import Link
+    from console.model.groups import groups
 
     link = Link(appliance.bootstrap, {}, 10.0)
     run("topic", "create", "hostile.topic", "-p", "1")

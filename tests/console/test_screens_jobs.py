@@ -4,11 +4,13 @@ import json
 
 import pytest
 
-from console.model import groups, job_changes, topics
-from console.model.failure import Failure
-from console.model.job_preview import Preview, read
-from console.model.jobs import Status
-from console.model.link import Link
+from console.model.asking.failure import Failure
+from console.model.asking.link import Link
+from console.model.groups import groups
+from console.model.jobs import job_changes
+from console.model.jobs.job_preview import Preview, read
+from console.model.jobs.jobs import Status
+from console.model.topics import topics
 from console.screens.jobs import worst_first
 from console.screens.places import Place
 from console.screens.rows import Rows

@@ -10,10 +10,12 @@ from confluent_kafka import Producer
 import penstock
 from appliance.quotas.limits import CLIENT_ID, PRODUCE, USER
 from benchmarks import kafka
-from console.model import configs, groups, topics
-from console.model.link import Link
-from console.model.quotas import all_quotas
-from console.model.reading import Record
+from console.model.asking import configs
+from console.model.asking.link import Link
+from console.model.groups import groups
+from console.model.quotas.quotas import all_quotas
+from console.model.records.reading import Record
+from console.model.topics import topics
 from console.screens import record_forms
 from console.screens.places import Place
 from tests.console import txn_story
@@ -138,7 +140,7 @@ def test_what_is_not_the_consumers_is_shown_by_its_type(node):
 
 
 def _share(link, name):
-    from console.model.plain_request import ask_server
+    from console.model.asking.plain_request import ask_server
 
     asked = {
         "group_id": name, "member_id": "B7hyUd2qTIuUh2vzDpUcFA", "member_epoch": 0,

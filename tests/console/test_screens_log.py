@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from appliance.observer.door import Observer
 from appliance.ring.process_table import IOPROC, Peer
-from console.model.failure import Failure
+from console.model.asking.failure import Failure
 from console.screens.log import FOREIGN
 from console.screens.places import Place
 from console.screens.rows import Rows

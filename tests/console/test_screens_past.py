@@ -7,12 +7,12 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from appliance.history.samples import FolderSample, Whole
-from console.model.attention import NOTE, attention
-from console.model.disk import LogFolder
-from console.model.forecast import forecast
-from console.model.history import Past, Series
-from console.model.oldest import MOST, oldest_ms
-from console.model.remembered import Remembered
+from console.model.local.attention import NOTE, attention
+from console.model.local.history import Past, Series
+from console.model.local.remembered import Remembered
+from console.model.storage.disk import LogFolder
+from console.model.storage.forecast import forecast
+from console.model.topics.oldest import MOST, oldest_ms
 from console.screens.places import CLIENTS, OVERVIEW, Place, key_of
 from console.show.figures import buckets
 from tests.console.seat import LARGE, sit

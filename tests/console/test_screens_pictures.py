@@ -16,7 +16,7 @@ import pytest
 from confluent_kafka import Producer
 from textual.widget import Widget
 
-from console.model.quota_rules import Client
+from console.model.quotas.quota_rules import Client
 from console.screens.places import Place
 from tests.console import calm_access, calm_world
 from tests.console.draw import DOCS, SELECTED

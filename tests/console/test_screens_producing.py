@@ -9,11 +9,11 @@ import pytest
 
 import penstock
 from benchmarks.kafka import free_port
-from console.model import producing
-from console.model.change import Change, carry_out
-from console.model.failure import Failure
-from console.model.link import Link
-from console.model.outgoing import Outgoing, words
+from console.model.asking.change import Change, carry_out
+from console.model.asking.failure import Failure
+from console.model.asking.link import Link
+from console.model.records import producing
+from console.model.records.outgoing import Outgoing, words
 from console.screens.places import Place
 from console.screens.rows import Rows
 from tests.console.seat import sit

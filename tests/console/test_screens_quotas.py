@@ -3,8 +3,8 @@
 import pytest
 
 from appliance.quotas.limits import CLIENT_ID, FETCH, PRODUCE, USER
-from console.model.link import Link
-from console.model.quotas import all_quotas, change
+from console.model.asking.link import Link
+from console.model.quotas.quotas import all_quotas, change
 from console.screens.places import Place
 from console.screens.rows import Rows
 from tests.console.seat import LARGE, SMALL, sit, tab

@@ -16,7 +16,7 @@ from appliance.config.listeners import in_url
 from appliance.config.open_listeners import ALLOWED
 from appliance.shell.binding import resolve
 from benchmarks.kafka import free_port
-from console.model.failure import Failure
+from console.model.asking.failure import Failure
 from console.model.service.backing_up import Backups, add_backups, wished
 from console.model.service.fitting import MARK, fitted
 from console.model.service.installing import files

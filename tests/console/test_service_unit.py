@@ -45,7 +45,7 @@ def test_the_socket_unit_listens_where_the_settings_do():
 
 
 def test_the_unit_knows_our_exit_codes():
-    from console.model import failure as exits
+    from console.model.asking import failure as exits
 
     assert settings("RestartPreventExitStatus") == [str(exits.USAGE)]
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from console.model.attention import BAD, NOTE, Notice
-from console.model.disk import LogFolder
-from console.model.failure import UNREACHABLE, Failure
-from console.model.forecast import Forecast
-from console.model.standing import DEGRADED, NOT_SERVING, WELL, Standing
+from console.model.asking.failure import UNREACHABLE, Failure
+from console.model.local.attention import BAD, NOTE, Notice
+from console.model.local.standing import DEGRADED, NOT_SERVING, WELL, Standing
+from console.model.storage.disk import LogFolder
+from console.model.storage.forecast import Forecast
 from console.show.standing import lines, row
 from tests.console import calm_cluster
 from tests.console.calm_world import NOW_S, facts, happened, transactions

@@ -9,7 +9,7 @@ import pytest
 
 from appliance.observer.door import Observer
 from appliance.ring.process_table import IOPROC, NETPROC, Peer
-from console.model.standing import NOT_SERVING
+from console.model.local.standing import NOT_SERVING
 from tests.console_process import rows
 
 

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from console.model.stats import _short
+from console.model.local.stats import _short
 from tests.console_process import rows, started
 
 

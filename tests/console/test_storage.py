@@ -11,9 +11,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from appliance.base.os_disk import OsDisk
 from appliance.ioproc import checkpoints
 from appliance.supervisor.folder import CLEAN_NAME
-from console.model.reclaim import find_space, now
-from console.model.storage import Scrub
-from console.model.storage_repair import FETCH, carry_out, plan
+from console.model.storage.reclaim import find_space, now
+from console.model.storage.storage import Scrub
+from console.model.storage.storage_repair import FETCH, carry_out, plan
 from penstock.local import Appliance
 from tests.console_process import typing
 

@@ -1,6 +1,6 @@
 """The end of a file that grows."""
 
-from console.model.tail import _READ_MOST, Tail
+from console.model.local.tail import _READ_MOST, Tail
 
 
 def texts(lines):

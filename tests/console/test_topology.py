@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.model.topology import GROUP, JOB, OUTSIDE, TOPIC, Edge, Part, connect_parts
+from console.model.asking.topology import GROUP, JOB, OUTSIDE, TOPIC, Edge, Part, connect_parts
 from console.screens.places import Place
 from tests.console.seat import LARGE, SMALL, sit
 from tests.console.test_screens_pictures import calm_world, told

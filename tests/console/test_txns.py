@@ -4,12 +4,19 @@ from dataclasses import replace
 
 import pytest
 
-from console.model import transaction_changes
-from console.model.attention import BAD, WARN, attention
-from console.model.link import Link
-from console.model.open_transactions import HANGING, Held, Open, is_late, is_overdue, unknown
-from console.model.producers import Producer
-from console.model.transactions import Transaction
+from console.model.asking.link import Link
+from console.model.local.attention import BAD, WARN, attention
+from console.model.transactions import transaction_changes
+from console.model.transactions.open_transactions import (
+    HANGING,
+    Held,
+    Open,
+    is_late,
+    is_overdue,
+    unknown,
+)
+from console.model.transactions.producers import Producer
+from console.model.transactions.transactions import Transaction
 from console.screens.places import TXNS, NoPlace, Place, jump
 from penstock.local import Appliance
 from tests.console import txn_story

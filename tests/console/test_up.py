@@ -261,7 +261,7 @@ def test_one_that_cannot_start_says_why(fresh_appliance):
 
 def test_localhost_is_both_loopback_addresses_and_each_listener_has_a_name(monkeypatch):
     from appliance.config.broker import BrokerConfig
-    from console.model import listening as module
+    from console.model.local import listening as module
     from tests.config.loading import load
 
     monkeypatch.setattr(module, "_has_ipv6_loopback", lambda: True)
@@ -283,7 +283,7 @@ def test_localhost_is_both_loopback_addresses_and_each_listener_has_a_name(monke
 
 
 def test_where_it_listens_can_be_pasted():
-    from console.model.listening import address
+    from console.model.local.listening import address
 
     assert address("::1", 9092) == "[::1]:9092"
     assert address("localhost", 9092) == "localhost:9092"

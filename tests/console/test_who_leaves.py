@@ -8,11 +8,11 @@ import pytest
 
 from appliance.wire.build import build
 from appliance.wire.messages import request_type
-from console.model import leaving, replacing
-from console.model.failure import Failure
-from console.model.nodes import FENCED, RUNNING, Node, Nodes, Quorum
-from console.model.partitions import Partition
-from console.model.replica_changes import NOTHING
+from console.model.asking.failure import Failure
+from console.model.cluster import leaving, replacing
+from console.model.cluster.nodes import FENCED, RUNNING, Node, Nodes, Quorum
+from console.model.topics.partitions import Partition
+from console.model.topics.replica_changes import NOTHING
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def cluster(monkeypatch):
         for model in (leaving, replacing):
             monkeypatch.setattr(model, "read_nodes", lambda _: whole)
         monkeypatch.setattr(leaving.partitions, "partitions", lambda *_: list(found))
-        monkeypatch.setattr("console.model.replica_changes.disk.sizes", lambda *_: {})
+        monkeypatch.setattr("console.model.topics.replica_changes.disk.sizes", lambda *_: {})
 
     return made
 
@@ -94,7 +94,7 @@ def test_a_dynamic_voter_loses_its_vote(monkeypatch, directory):
     ]
     told = SimpleNamespace(current_voters=voters)
     monkeypatch.setattr(leaving, "quorum_told", lambda _: told)
-    monkeypatch.setattr("console.model.voters.ask_server", ask)
+    monkeypatch.setattr("console.model.cluster.voters.ask_server", ask)
     leaving.take_vote(None, 3)
     if directory is None:
         assert not asked

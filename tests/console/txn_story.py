@@ -7,12 +7,13 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from appliance.wire.records import NewRecord, build_batch
-from console.model import names, transaction_changes, transactions
-from console.model.change import Change
-from console.model.failure import Failure
-from console.model.link import Link
-from console.model.open_transactions import Watch
-from console.model.plain_request import ask_server
+from console.model.asking import names
+from console.model.asking.change import Change
+from console.model.asking.failure import Failure
+from console.model.asking.link import Link
+from console.model.asking.plain_request import ask_server
+from console.model.transactions import transaction_changes, transactions
+from console.model.transactions.open_transactions import Watch
 from console.screens.places import TXNS
 from tests.console.seat import LARGE, tab
 from tests.console_process import rows

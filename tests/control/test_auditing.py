@@ -15,7 +15,7 @@ from appliance.control.history.audit_writer import AuditFile, Auditor
 from appliance.history.audit_log import entry_of
 from appliance.ring.security_table import ACCESS_DENIED, LOGIN_FAILED, SecurityTable
 from appliance.shell.audit import LONGEST, MOST, Trail
-from console.model.audit import AuditFilter, AuditReader
+from console.model.access.audit import AuditFilter, AuditReader
 from tests.console_process import typing
 from tests.control.test_keeping import Threads
 

@@ -22,7 +22,7 @@ from appliance.exporter.probe import NotProbed, failed
 from appliance.observer.shown import ShownCertificate, certificate, first_certificate
 from appliance.supervisor.listening import in_order
 from benchmarks.kafka import free_port
-from console.model.stats import Meter
+from console.model.local.stats import Meter
 from tests.compat.waiting import until
 from tests.tls_front import DAY, Authority, fronted, keystore, server_context, veiled
 
@@ -138,7 +138,7 @@ def test_readyz_says_that_nothing_was_probed(tmp_path, behind, authority, broker
 
 
 def test_wait_probes_over_tls_by_the_listener_that_is_named(behind, broker, monkeypatch):
-    from console.model.waiting import Waiting
+    from console.model.local.waiting import Waiting
 
     appliance, front = behind
     front.context = server_context(*broker)

@@ -11,10 +11,10 @@ from appliance.history.format import BYTES, FILE
 from appliance.history.samples import ClientIdentity
 from appliance.observer.door import Observer
 from appliance.ring.process_table import CONTROL, Peer
-from console.model import history
-from console.model.clients import connections
-from console.model.failure import Failure
-from console.model.history import MINUTES, SECONDS
+from console.model.asking.failure import Failure
+from console.model.local import history
+from console.model.local.clients import connections
+from console.model.local.history import MINUTES, SECONDS
 
 LIMIT_S = 60
 RECORDS, SIZE, READ = 600, 500, 250

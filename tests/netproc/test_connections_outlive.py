@@ -14,7 +14,7 @@ from appliance.netproc.parting import covers, serves
 from appliance.shell import handing
 from appliance.shell.handing import Guest
 from benchmarks import requests
-from console.model.succession import restart
+from console.model.local.succession import restart
 from tests.broker_process import KAFKA, Broker
 from tests.console_process import typing
 from tests.differential.link import Link

@@ -16,7 +16,7 @@ from appliance.base.caller import ANONYMOUS
 from appliance.netproc.parting import LONGEST_NS, HandoverSource
 from appliance.shell import handing
 from appliance.shell.handing import Guest
-from console.model.renewal import renew
+from console.model.local.renewal import renew
 from tests.broker_process import KAFKA, Broker
 from tests.compat.waiting import until
 from tests.console_process import typing

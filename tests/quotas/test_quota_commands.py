@@ -4,8 +4,8 @@ import pytest
 from quota_peer import QuotaPeer
 
 from appliance.quotas.limits import CONNECTION, FETCH, PRODUCE
-from console.model.link import Link
-from console.model.quotas import all_quotas, change
+from console.model.asking.link import Link
+from console.model.quotas.quotas import all_quotas, change
 from tests.compat.waiting import until
 from tests.console_process import rows, typing
 

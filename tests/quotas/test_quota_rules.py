@@ -6,10 +6,10 @@ from itertools import product
 import pytest
 
 from appliance.quotas.limits import CONNECTION, FETCH, PRODUCE, Limits, entity_of
-from console.model.failure import Failure
-from console.model.quota_rules import Client, client_of, explained, flags, together
-from console.model.quota_values import KINDS, exact, read
-from console.model.quotas import Seen, Usage, clients, usage_of
+from console.model.asking.failure import Failure
+from console.model.quotas.quota_rules import Client, client_of, explained, flags, together
+from console.model.quotas.quota_values import KINDS, exact, read
+from console.model.quotas.quotas import Seen, Usage, clients, usage_of
 
 DOCUMENTED = (  # Apache Kafka's design.html, "Quota Configuration", strongest first
     "/config/users/<user>/clients/<client-id>",

@@ -11,9 +11,9 @@ from appliance.quotas.limits import FETCH, MUTATION, PRODUCE
 from appliance.quotas.meters import Meters
 from appliance.quotas.window import Windows
 from appliance.ring.quota_table import QuotaTable
-from console.model.history import Past
-from console.model.recorded import by_second
-from console.model.what_if import Traffic, outcomes, pauses
+from console.model.local.history import Past
+from console.model.local.recorded import by_second
+from console.model.quotas.what_if import Traffic, outcomes, pauses
 from console.show.what_if import sentences
 
 ANYONE = (("client-id", None),)

@@ -19,8 +19,8 @@ from appliance.remotelog.records import (
     RemoteTopicPartition,
     SegmentLeaderEpoch,
 )
+from console.model.asking.failure import Failure
 from console.model.backup.store import opened
-from console.model.failure import Failure
 from tests.bucket_server import serving
 
 TOPIC_ID, SEGMENT_ID = bytes(range(16)), bytes(range(100, 116))

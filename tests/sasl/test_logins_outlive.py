@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from console.model.succession import restart
+from console.model.local.succession import restart
 from tests.broker_process import KAFKA
 from tests.console_process import typing
 from tests.sasl.conftest import put_users

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from console.commands.demo.derive import Derivation
 from console.commands.demo.screen import JobView, line, picture
-from console.model.failure import Failure
+from console.model.asking.failure import Failure
 
 CAUSE = "IOException: Failed to create a temp directory"
 
@@ -30,7 +30,7 @@ class Screen:
 
 @pytest.fixture
 def run(tmp_path):
-    from console.model.link import Link
+    from console.model.asking.link import Link
 
     found = Derivation(Link("127.0.0.1:1", {}, 1), tmp_path, Jobs(), time.monotonic())
     found._view.jobs = [JobView("totals", "totals per carrier", 100)]

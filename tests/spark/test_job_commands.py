@@ -10,9 +10,9 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from console.model import jobs
-from console.model.failure import NEGATIVE, Failure
-from console.model.link import Link
+from console.model.asking.failure import NEGATIVE, Failure
+from console.model.asking.link import Link
+from console.model.jobs import jobs
 from console.root import root
 from spark_local import states
 from spark_local.board import Board

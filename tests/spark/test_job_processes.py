@@ -15,8 +15,8 @@ from kills import derived
 
 import penstock
 from benchmarks.kafka import free_port
-from console.model.jobs import statuses
-from console.model.link import Link
+from console.model.asking.link import Link
+from console.model.jobs.jobs import statuses
 from penstock.local import Appliance
 from spark_local.cause import JobError
 from spark_local.engine import jars, java

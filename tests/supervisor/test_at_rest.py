@@ -21,7 +21,7 @@ NEVER_MS = 1 << 62
 USELESS = {
     *("argparse", "asyncio", "calendar", "csv", "difflib", "dill", "email", "http", "logging"),
     *("importlib.metadata", "multiprocessing", "tempfile", "unittest", "urllib.request", "zipfile"),
-    *("appliance.exporter.main", "crc32c", "confluent_kafka", "console.model.link", "rich"),
+    *("appliance.exporter.main", "crc32c", "confluent_kafka", "console.model.asking.link", "rich"),
 }
 """Modules of others, and of ours, that cost memory in every process that is forked."""
 BEFORE_THE_FORK = """

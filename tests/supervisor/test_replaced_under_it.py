@@ -8,10 +8,10 @@ import time
 
 from appliance.observer.door import Observer
 from appliance.ring.process_table import CONTROL, READY, Peer
-from console.model.failure import Failure
-from console.model.link import Link
-from console.model.nodes import read_nodes
-from console.model.versions import read_versions
+from console.model.asking.failure import Failure
+from console.model.asking.link import Link
+from console.model.cluster.nodes import read_nodes
+from console.model.cluster.versions import read_versions
 from tests.upgrade.installed import ROOT, Installed
 
 LIMIT_S = 60

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from console.model.succession import restart
+from console.model.local.succession import restart
 from tests.broker_process import KAFKA
 from tests.console_process import rows, typing
 from tests.faults.load import Load

@@ -9,10 +9,10 @@ from console.flags.confirm import confirm, dry_run_option, undoable, yes_option
 from console.flags.connection import connected
 from console.flags.output import formatted
 from console.flags.resource import resource_flags
-from console.model import acls
-from console.model.acls import Target
-from console.model.failure import OK, usage
-from console.model.link import Link
+from console.model.access import acls
+from console.model.access.acls import Target
+from console.model.asking.failure import OK, usage
+from console.model.asking.link import Link
 from console.show.output import emit
 
 _PRODUCER = {

@@ -6,10 +6,10 @@ from appliance.authorization.standard import ANY_HOST
 from console.flags.connection import connected
 from console.flags.output import formatted
 from console.flags.resource import only_one, resource_flags
-from console.model import acls
-from console.model.acls import Target
-from console.model.failure import NEGATIVE, OK
-from console.model.link import Link
+from console.model.access import acls
+from console.model.access.acls import Target
+from console.model.asking.failure import NEGATIVE, OK
+from console.model.asking.link import Link
 from console.show.output import emit, emit_one
 
 

@@ -12,10 +12,10 @@ from console.commands.acl.change import tell_changes
 from console.flags.confirm import confirm, dry_run_option, yes_option
 from console.flags.connection import connected
 from console.flags.output import formatted
-from console.model import acls
-from console.model.acl_listing import read_rules
-from console.model.failure import OK, unreadable
-from console.model.link import Link
+from console.model.access import acls
+from console.model.access.acl_listing import read_rules
+from console.model.asking.failure import OK, unreadable
+from console.model.asking.link import Link
 
 _STDIN: Final = "-"
 

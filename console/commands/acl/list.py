@@ -6,9 +6,9 @@ from console.flags.connection import connected
 from console.flags.output import formatted
 from console.flags.resource import resource_flags
 from console.flags.watch import watched
-from console.model.acls import Target, about, entry, principal_of, rules
-from console.model.failure import OK
-from console.model.link import Link
+from console.model.access.acls import Target, about, entry, principal_of, rules
+from console.model.asking.failure import OK
+from console.model.asking.link import Link
 from console.show.output import emit
 
 

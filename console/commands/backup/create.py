@@ -9,11 +9,11 @@ from appliance.base.idle import giving_way
 from appliance.base.os_disk import OsDisk
 from console.flags.output import formatted
 from console.flags.private import private
+from console.model.asking.failure import NEGATIVE, OK, usage
 from console.model.backup import keeping, store
 from console.model.backup.instant import Running
 from console.model.backup.taking import take_backup
-from console.model.data_folder import DEFAULT_DATA
-from console.model.failure import NEGATIVE, OK, usage
+from console.model.storage.data_folder import DEFAULT_DATA
 from console.show.output import emit, print_note
 from console.show.progress import Progress
 

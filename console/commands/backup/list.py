@@ -3,8 +3,8 @@
 import click
 
 from console.flags.output import formatted
+from console.model.asking.failure import OK
 from console.model.backup import keeping, store
-from console.model.failure import OK
 from console.show.output import emit
 
 

@@ -4,8 +4,8 @@ import click
 
 from console.flags.confirm import confirm, dry_run_option, yes_option
 from console.flags.output import formatted
+from console.model.asking.failure import OK
 from console.model.backup import keeping, manifest, store
-from console.model.failure import OK
 from console.show.output import emit
 
 

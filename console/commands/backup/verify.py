@@ -5,8 +5,8 @@ import click
 from appliance.base.idle import giving_way
 from console.flags.output import formatted
 from console.flags.private import private
+from console.model.asking.failure import NEGATIVE, OK
 from console.model.backup import keeping, store
-from console.model.failure import NEGATIVE, OK
 from console.show.output import emit, print_note
 from console.show.progress import Progress
 

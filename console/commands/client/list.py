@@ -8,8 +8,8 @@ from console.flags.folder import located
 from console.flags.output import formatted
 from console.flags.units import Seconds
 from console.flags.watch import watched
-from console.model.clients import Connection, connections
-from console.model.failure import OK
+from console.model.asking.failure import OK
+from console.model.local.clients import Connection, connections
 from console.show.figures import age, in_bytes, short
 from console.show.output import Row, emit
 

@@ -8,8 +8,8 @@ import click
 from console.flags.folder import located
 from console.flags.output import formatted
 from console.flags.watch import watched
-from console.model.client_metrics import Instance, Value, instances, values
-from console.model.failure import OK
+from console.model.asking.failure import OK
+from console.model.local.client_metrics import Instance, Value, instances, values
 from console.show.figures import age
 from console.show.output import Row, emit
 

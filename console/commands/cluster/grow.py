@@ -7,9 +7,10 @@ import click
 from console.flags.confirm import confirm, dry_run_option, yes_option
 from console.flags.connection import connected
 from console.flags.output import formatted
-from console.model import features, new_topics, replica_changes
-from console.model.failure import OK, Failure
-from console.model.link import Link
+from console.model.asking.failure import OK, Failure
+from console.model.asking.link import Link
+from console.model.cluster import features
+from console.model.topics import new_topics, replica_changes
 from console.show.moving import follow
 from console.show.output import emit, print_note
 from console.show.planned import facts_told, rows_planned

@@ -7,10 +7,10 @@ import click
 
 from console.flags.connection import connected
 from console.flags.units import Seconds, in_words
-from console.model import joining
-from console.model.failure import FAILED, OK, Failure, usage
-from console.model.invitations import VALID_S, shows_certificates
-from console.model.link import Link
+from console.model.asking.failure import FAILED, OK, Failure, usage
+from console.model.asking.link import Link
+from console.model.cluster import joining
+from console.model.cluster.invitations import VALID_S, shows_certificates
 from console.model.secure.folder import DEFAULT_FOLDER, SecureFolder
 from console.show.output import print_note
 

@@ -9,10 +9,10 @@ import click
 from console.called import typed
 from console.commands import up
 from console.flags.private import private
-from console.model.data_folder import DEFAULT_DATA
-from console.model.failure import OK, usage
+from console.model.asking.failure import OK, usage
 from console.model.secure import enrolment
 from console.model.secure.folder import DEFAULT_FOLDER, SecureFolder
+from console.model.storage.data_folder import DEFAULT_DATA
 from console.show.output import print_note
 
 

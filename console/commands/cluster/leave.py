@@ -7,11 +7,11 @@ import click
 from console.flags.confirm import confirm, dry_run_option, yes_option
 from console.flags.connection import connected
 from console.flags.output import formatted
-from console.model import leaving, nodes
-from console.model.change import Change
-from console.model.failure import OK, Failure
-from console.model.link import Link
-from console.model.replica_changes import NOTHING
+from console.model.asking.change import Change
+from console.model.asking.failure import OK, Failure
+from console.model.asking.link import Link
+from console.model.cluster import leaving, nodes
+from console.model.topics.replica_changes import NOTHING
 from console.show.moving import follow
 from console.show.output import Row, emit, print_note, table
 from console.show.planned import facts_told, rows_planned

@@ -8,9 +8,9 @@ import click
 
 from console.flags.connection import connected
 from console.flags.output import formatted
-from console.model.failure import OK
-from console.model.link import Link
-from console.model.replacing import Refill, Replacing
+from console.model.asking.failure import OK
+from console.model.asking.link import Link
+from console.model.cluster.replacing import Refill, Replacing
 from console.show.figures import in_bytes, some
 from console.show.output import Row, emit, print_note
 from console.streams import escaped, paint

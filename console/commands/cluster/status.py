@@ -5,13 +5,14 @@ import click
 from console.flags.connection import connected
 from console.flags.output import formatted
 from console.flags.watch import watched
-from console.model import nodes, partitions, replicas, versions
-from console.model.failure import FAILED, OK
-from console.model.link import Link
-from console.model.nodes import Node, Nodes
-from console.model.partitions import Partition
-from console.model.replicas import Health
-from console.model.versions import Told
+from console.model.asking.failure import FAILED, OK
+from console.model.asking.link import Link
+from console.model.cluster import nodes, versions
+from console.model.cluster.nodes import Node, Nodes
+from console.model.cluster.versions import Told
+from console.model.topics import partitions, replicas
+from console.model.topics.partitions import Partition
+from console.model.topics.replicas import Health
 from console.show.figures import age, some
 from console.show.output import Row, emit, print_note, rows_of, table
 from console.show.replicas import describe_missing

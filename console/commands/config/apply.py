@@ -10,12 +10,12 @@ import click
 from console.flags.confirm import confirm, confirm_names, dry_run_option, yes_option
 from console.flags.connection import connected
 from console.flags.output import formatted
-from console.model import applying
-from console.model.applying import CREATE, NOTHING, REMOVE, Step
-from console.model.change import Change, carry_out
-from console.model.desired import parse
-from console.model.failure import NEGATIVE, OK, unreadable
-from console.model.link import Link, asking
+from console.model.asking.change import Change, carry_out
+from console.model.asking.failure import NEGATIVE, OK, unreadable
+from console.model.asking.link import Link, asking
+from console.model.cluster import applying
+from console.model.cluster.applying import CREATE, NOTHING, REMOVE, Step
+from console.model.cluster.desired import parse
 from console.show.output import Row, as_json, as_toml, as_yaml, emit, print_note, rows_of
 
 _TRIES: Final = 30

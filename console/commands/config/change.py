@@ -11,10 +11,19 @@ from console.flags.confirm import dry_run_option, undoable
 from console.flags.connection import connected
 from console.flags.output import formatted
 from console.flags.target import targeted
-from console.model.configs import APPEND, CLUSTER, DELETE, SET, SUBTRACT, Changes, Target, change
-from console.model.failure import OK, usage
-from console.model.link import Link
-from console.model.setting_values import in_unit
+from console.model.asking.configs import (
+    APPEND,
+    CLUSTER,
+    DELETE,
+    SET,
+    SUBTRACT,
+    Changes,
+    Target,
+    change,
+)
+from console.model.asking.failure import OK, usage
+from console.model.asking.link import Link
+from console.model.asking.setting_values import in_unit
 from console.show.output import Row, emit
 
 _KINDS: Final = {"": SET, "+": APPEND, "-": SUBTRACT}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from console.flags.output import formatted
-from console.model.failure import NEGATIVE, OK, unreadable, usage
+from console.model.asking.failure import NEGATIVE, OK, unreadable, usage
 from console.show.output import Row, emit, print_note
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def lint(file: str, strict: bool, output: str) -> int:
     from appliance.base.errors import ConfigError
     from appliance.config.cluster_checks import who_begins
     from appliance.config.load import examine
-    from console.model.jaas_file import jvm_remarks, of_jaas_file
+    from console.model.access.jaas_file import jvm_remarks, of_jaas_file
 
     text, environment = _text_of(file), {}
     rows: list[Row] = []
@@ -90,7 +90,7 @@ def show_file(file: str, everything: bool, output: str) -> int:
     from appliance.config.listener_settings import declared
     from appliance.config.load import load
     from appliance.config.setting import shown
-    from console.model.jaas_file import of_jaas_file
+    from console.model.access.jaas_file import of_jaas_file
 
     text = _text_of(file)
     try:

@@ -4,8 +4,8 @@ import click
 
 from console.flags.folder import located
 from console.flags.output import formatted
-from console.model.failure import NEGATIVE, OK
-from console.model.reloading import reload
+from console.model.asking.failure import NEGATIVE, OK
+from console.model.local.reloading import reload
 from console.show.output import Row, emit, print_note
 
 

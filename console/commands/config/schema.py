@@ -7,7 +7,7 @@ import click
 
 from console.flags.complete import setting_names
 from console.flags.output import formatted
-from console.model.failure import OK, Failure
+from console.model.asking.failure import OK, Failure
 from console.show.output import Row, emit
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from console.flags.connection import connected
 from console.flags.output import formatted
 from console.flags.target import targeted
 from console.flags.watch import watched
-from console.model.configs import BROKER, Setting, Target, in_force, settings
-from console.model.failure import OK
-from console.model.link import Link
+from console.model.asking.configs import BROKER, Setting, Target, in_force, settings
+from console.model.asking.failure import OK
+from console.model.asking.link import Link
 from console.show.output import emit, plain, print_note, rows_of
 
 _NARROW = ("key", "value", "source", "default")

@@ -15,15 +15,15 @@ from console.commands.up import command as up
 from console.flags.connection import connected
 from console.flags.folder import data_option, folder
 from console.flags.output import long_formatted
+from console.model.asking.failure import OK, Failure, usage
+from console.model.asking.link import Link
 from console.model.bundle import folder as files
 from console.model.bundle import host, logs, running
 from console.model.bundle.archive import Bundle
 from console.model.bundle.secrets import Secrets
+from console.model.cluster.nodes import read_nodes
 from console.model.doctor import gather, judge
 from console.model.doctor.host import Host
-from console.model.failure import OK, Failure, usage
-from console.model.link import Link
-from console.model.nodes import read_nodes
 from console.show.output import emit, print_note, rows_of
 
 _PATIENCE_S: Final = 5.0

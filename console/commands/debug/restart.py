@@ -4,8 +4,8 @@ import click
 
 from console.flags.folder import located
 from console.flags.output import formatted
-from console.model.failure import OK
-from console.model.renewal import renew
+from console.model.asking.failure import OK
+from console.model.local.renewal import renew
 from console.show.output import emit
 
 

@@ -12,8 +12,8 @@ from typing import Final, Self
 from console.commands.demo.data import folder
 from console.commands.demo.jobs import FIRST, THEN, Jobs, unavailable
 from console.commands.demo.load import SILENCE_S, create, replay
-from console.model.failure import Failure
-from console.model.link import Link
+from console.model.asking.failure import Failure
+from console.model.asking.link import Link
 from console.show.output import print_note
 from penstock.local import Appliance
 

@@ -20,8 +20,8 @@ from console.commands.demo.jobs import Jobs, unavailable
 from console.commands.demo.load import SILENCE_S, create
 from console.commands.demo.next_steps import next_steps, where_time_went
 from console.flags.output import formatted
-from console.model.failure import OK, Failure
-from console.model.link import Link
+from console.model.asking.failure import OK, Failure
+from console.model.asking.link import Link
 from console.show.output import print_note
 from penstock.local import Appliance, ApplianceError
 

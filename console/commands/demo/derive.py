@@ -18,8 +18,8 @@ from console.commands.demo.jobs import BATCHES, FIRST, THEN, Jobs
 from console.commands.demo.load import load, replay
 from console.commands.demo.screen import JobView, Screen, View, line
 from console.commands.demo.watch import Watch
-from console.model.failure import NEGATIVE, OK, UNREACHABLE, Failure
-from console.model.link import Link
+from console.model.asking.failure import NEGATIVE, OK, UNREACHABLE, Failure
+from console.model.asking.link import Link
 from console.show.output import Row, emit, print_note
 
 _TURN_S: Final = 0.25

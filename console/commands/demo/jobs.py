@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from console.model.failure import Failure
+from console.model.asking.failure import Failure
 from console.show.output import print_note
 from penstock import tied
 from penstock.local import OURSELVES, environment

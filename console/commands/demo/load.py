@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from console.commands.demo.data import TABLES, Content, events, records
-from console.model.failure import Failure
-from console.model.link import Link
+from console.model.asking.failure import Failure
+from console.model.asking.link import Link
 
 if TYPE_CHECKING:
     from confluent_kafka import Producer

@@ -5,8 +5,8 @@ from typing import Final
 
 from console.commands.demo.data import TABLES, Content
 from console.commands.demo.load import SILENCE_S, Advance
-from console.model.failure import Failure
-from console.model.link import Link
+from console.model.asking.failure import Failure
+from console.model.asking.link import Link
 
 _BATCH: Final = 2000
 _MIB: Final = 1 << 20

@@ -8,8 +8,8 @@ from types import TracebackType
 from console.commands.demo.data import TABLES, Content
 from console.commands.demo.load import Advance, load
 from console.commands.demo.read_back import read_back
-from console.model.failure import NEGATIVE, OK
-from console.model.link import Link
+from console.model.asking.failure import NEGATIVE, OK
+from console.model.asking.link import Link
 from console.show.output import Row, emit, print_note
 from console.streams import painter
 

@@ -9,8 +9,8 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from console.commands.demo.figures import DERIVED, Found
-from console.model.link import Link
-from console.model.refusals import failure_of
+from console.model.asking.link import Link
+from console.model.asking.refusals import failure_of
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer

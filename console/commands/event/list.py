@@ -11,8 +11,8 @@ import click
 
 from console.flags.folder import located
 from console.flags.output import formatted
-from console.model.events import KEPT, LEVELS, Event, Feed, level_of, wanted
-from console.model.failure import OK, usage
+from console.model.asking.failure import OK, usage
+from console.model.local.events import KEPT, LEVELS, Event, Feed, level_of, wanted
 from console.show.figures import moment
 from console.show.output import Row, emit, plain, print_note
 

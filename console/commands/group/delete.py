@@ -7,10 +7,10 @@ from console.flags.complete import group_names, topic_names
 from console.flags.confirm import confirm_names, dry_run_option, yes_option
 from console.flags.connection import connected
 from console.flags.output import formatted
-from console.model import groups
-from console.model.failure import FAILED, OK
-from console.model.link import Link
-from console.model.seek import chosen
+from console.model.asking.failure import FAILED, OK
+from console.model.asking.link import Link
+from console.model.groups import groups
+from console.model.groups.seek import chosen
 from console.show.outcomes import show_outcomes
 from console.show.output import Row, emit, print_note
 

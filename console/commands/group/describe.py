@@ -6,11 +6,11 @@ from console.flags.complete import group_names
 from console.flags.connection import connected
 from console.flags.output import formatted
 from console.flags.watch import watched
-from console.model.failure import OK
-from console.model.groups import Place, described
-from console.model.lag import places, total
-from console.model.link import Link
-from console.model.retention import looked
+from console.model.asking.failure import OK
+from console.model.asking.link import Link
+from console.model.groups.groups import Place, described
+from console.model.groups.lag import places, total
+from console.model.topics.retention import looked
 from console.show.expiring import expiring, warn
 from console.show.output import Row, emit, plain, rows_of, table
 

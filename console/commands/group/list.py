@@ -6,10 +6,10 @@ from console.flags.complete import group_names
 from console.flags.connection import connected
 from console.flags.output import formatted
 from console.flags.watch import watched
-from console.model.failure import OK
-from console.model.groups import described, listed
-from console.model.lag import places, total
-from console.model.link import Link
+from console.model.asking.failure import OK
+from console.model.asking.link import Link
+from console.model.groups.groups import described, listed
+from console.model.groups.lag import places, total
 from console.show.output import Row, emit
 
 

@@ -6,10 +6,10 @@ from console.flags.complete import group_names
 from console.flags.confirm import confirm, dry_run_option, yes_option
 from console.flags.connection import connected
 from console.flags.output import formatted
-from console.model.failure import OK
-from console.model.groups import described
-from console.model.link import Link
-from console.model.members import named, remove
+from console.model.asking.failure import OK
+from console.model.asking.link import Link
+from console.model.groups.groups import described
+from console.model.groups.members import named, remove
 from console.show.outcomes import show_outcomes
 from console.show.output import Row, emit
 

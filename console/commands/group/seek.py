@@ -8,10 +8,10 @@ from console.flags.complete import group_names, topic_names
 from console.flags.confirm import at_terminal, confirm, dry_run_option, yes_option
 from console.flags.connection import connected
 from console.flags.output import formatted
-from console.model.change import STALE
-from console.model.failure import OK, Failure, usage
-from console.model.link import Link
-from console.model.seek import (
+from console.model.asking.change import STALE
+from console.model.asking.failure import OK, Failure, usage
+from console.model.asking.link import Link
+from console.model.groups.seek import (
     Move,
     commit_moves,
     plan,

@@ -6,8 +6,8 @@ from console.commands.job.wish import NO_RUNNER
 from console.flags.confirm import dry_run_option
 from console.flags.jobs import in_folder, timeout_option, wait_option
 from console.flags.output import formatted
-from console.model.failure import FAILED, OK
-from console.model.jobs import await_states, has_runner
+from console.model.asking.failure import FAILED, OK
+from console.model.jobs.jobs import await_states, has_runner
 from console.show.output import Row, emit, print_note, rows_of, telling
 from spark_local.folder import RUNNING, STOPPED, Folder
 from spark_local.job import Job

@@ -10,10 +10,11 @@ from console.commands.job.look import spark_for
 from console.flags.connection import connected
 from console.flags.jobs import in_folder, master_option, memory_option
 from console.flags.output import formatted
-from console.model import groups, topics
-from console.model.failure import OK, Failure
-from console.model.jobs import job_of
-from console.model.link import Link
+from console.model.asking.failure import OK, Failure
+from console.model.asking.link import Link
+from console.model.groups import groups
+from console.model.jobs.jobs import job_of
+from console.model.topics import topics
 from console.show.output import Row, emit, print_note
 from spark_local.folder import Folder
 

@@ -9,10 +9,10 @@ from console.flags.confirm import confirm_names, dry_run_option, yes_option
 from console.flags.connection import connected
 from console.flags.jobs import in_folder, timeout_option
 from console.flags.output import formatted
-from console.model import jobs
-from console.model.failure import OK
-from console.model.job_groups import JobGroup, delete_group, find_group
-from console.model.link import Link
+from console.model.asking.failure import OK
+from console.model.asking.link import Link
+from console.model.jobs import jobs
+from console.model.jobs.job_groups import JobGroup, delete_group, find_group
 from console.show.output import Row, emit, print_note
 from spark_local.folder import RUNNING, Folder
 

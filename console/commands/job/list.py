@@ -5,8 +5,8 @@ import click
 from console.flags.jobs import in_folder
 from console.flags.output import formatted
 from console.flags.watch import watched
-from console.model.failure import OK
-from console.model.jobs import listed
+from console.model.asking.failure import OK
+from console.model.jobs.jobs import listed
 from console.show.output import emit, rows_of
 from spark_local.folder import Folder
 

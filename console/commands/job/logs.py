@@ -6,9 +6,9 @@ import time
 import click
 
 from console.flags.jobs import in_folder
-from console.model.failure import OK
-from console.model.jobs import broke
-from console.model.tail import Tail
+from console.model.asking.failure import OK
+from console.model.jobs.jobs import broke
+from console.model.local.tail import Tail
 from console.show.figures import age
 from console.show.output import plain, print_note
 from spark_local.folder import Folder, JobFolder

@@ -11,9 +11,9 @@ import click
 from console.flags.connection import connected
 from console.flags.jobs import in_folder, master_option, memory_option
 from console.flags.output import formatted
-from console.model.failure import OK
-from console.model.jobs import job_of, reached, settings_of
-from console.model.link import Link
+from console.model.asking.failure import OK
+from console.model.asking.link import Link
+from console.model.jobs.jobs import job_of, reached, settings_of
 from console.show.output import Row, as_json, emit, print_note
 from spark_local.client_settings import ClientSettings
 from spark_local.folder import Folder

@@ -13,9 +13,9 @@ from console.flags.connection import connected
 from console.flags.jobs import in_folder, memory_option
 from console.flags.output import formatted
 from console.flags.private import private
-from console.model.failure import FAILED, OK, Failure
-from console.model.jobs import job_of, reached, settings_of
-from console.model.link import Link
+from console.model.asking.failure import FAILED, OK, Failure
+from console.model.asking.link import Link
+from console.model.jobs.jobs import job_of, reached, settings_of
 from console.show.output import Row, emit, print_note
 from spark_local.board import Board
 from spark_local.cause import JobError

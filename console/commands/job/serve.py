@@ -7,9 +7,9 @@ import click
 from console.flags.connection import connected
 from console.flags.jobs import in_folder, master_option, memory_option
 from console.flags.private import private
-from console.model.failure import OK
-from console.model.jobs import check_usable, settings_in_runner, settings_of
-from console.model.link import Link
+from console.model.asking.failure import OK
+from console.model.asking.link import Link
+from console.model.jobs.jobs import check_usable, settings_in_runner, settings_of
 from console.show.output import print_note
 from spark_local.folder import Folder
 

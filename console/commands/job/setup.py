@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from console.flags.output import formatted
-from console.model.failure import OK, Failure
+from console.model.asking.failure import OK, Failure
 from console.show.output import emit, print_note
 from spark_local.cause import JobError
 

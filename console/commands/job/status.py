@@ -8,9 +8,9 @@ from console.flags.connection import connected
 from console.flags.jobs import in_folder
 from console.flags.output import formatted
 from console.flags.watch import watched
-from console.model.failure import NEGATIVE, OK
-from console.model.jobs import statuses
-from console.model.link import Link
+from console.model.asking.failure import NEGATIVE, OK
+from console.model.asking.link import Link
+from console.model.jobs.jobs import statuses
 from console.show.output import Row, emit, plain, print_note, rows_of
 from spark_local.board import now_ms
 from spark_local.folder import Folder

@@ -6,9 +6,9 @@ import click
 
 from console.flags.jobs import all_option, in_folder, named, timeout_option, wait_option
 from console.flags.output import formatted
-from console.model import jobs
-from console.model.failure import FAILED, OK
-from console.model.jobs import ENDED, SETTLED, await_states, has_runner
+from console.model.asking.failure import FAILED, OK
+from console.model.jobs import jobs
+from console.model.jobs.jobs import ENDED, SETTLED, await_states, has_runner
 from console.show.output import emit, print_note, rows_of, telling
 from spark_local.folder import Folder, JobFolder, Wish
 

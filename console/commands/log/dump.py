@@ -9,8 +9,8 @@ from typing import Final
 import click
 
 from console.flags.output import formatted
-from console.model.failure import NEGATIVE, OK, Failure
-from console.model.log_files import dump_file, files_of, missing_before
+from console.model.asking.failure import NEGATIVE, OK, Failure
+from console.model.storage.log_files import dump_file, files_of, missing_before
 from console.show.output import Row, emit, plain, print_note, table
 
 PARTS: Final = ("batches", "entries", "producers")

@@ -18,7 +18,7 @@ from appliance.supervisor.folder import DataFolder
 from appliance.supervisor.layout import CannotStart
 from console.flags.confirm import confirm, dry_run_option, yes_option
 from console.flags.output import formatted
-from console.model.failure import NEGATIVE, OK, Failure, usage
+from console.model.asking.failure import NEGATIVE, OK, Failure, usage
 from console.show.output import Row, emit, print_note
 
 _SHOWN: Final = 5

@@ -3,7 +3,7 @@
 import click
 
 from console.flags.output import formatted
-from console.model.failure import OK
+from console.model.asking.failure import OK
 from console.show.output import emit
 
 

@@ -2,7 +2,7 @@
 
 import click
 
-from console.model.failure import OK
+from console.model.asking.failure import OK
 
 
 @click.command("rules")

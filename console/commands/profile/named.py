@@ -7,9 +7,9 @@ from typing import Final
 import click
 
 from console.flags.output import formatted
-from console.model import profiles
-from console.model.failure import OK, usage
-from console.model.profiles import Profile
+from console.model.asking import profiles
+from console.model.asking.failure import OK, usage
+from console.model.asking.profiles import Profile
 from console.show.output import emit, print_note
 
 _PORT: Final = re.compile(r":\d+\s*$")

@@ -10,10 +10,10 @@ from console.flags.confirm import dry_run_option, undoable
 from console.flags.connection import connected, key_values
 from console.flags.entity import entity_flags, needed
 from console.flags.output import formatted
-from console.model.failure import OK, usage
-from console.model.link import Link
-from console.model.quota_values import kind_of, read, shown
-from console.model.quotas import all_quotas, change, own_quotas
+from console.model.asking.failure import OK, usage
+from console.model.asking.link import Link
+from console.model.quotas.quota_values import kind_of, read, shown
+from console.model.quotas.quotas import all_quotas, change, own_quotas
 from console.show.output import Row, emit, print_note
 from console.show.what_if import what_if
 

@@ -6,11 +6,11 @@ from appliance.quotas.limits import CLIENT_ID, IP, USER, Entity, entity_text
 from console.flags.connection import connected
 from console.flags.entity import entity_flags, needed
 from console.flags.output import formatted
-from console.model.failure import OK, usage
-from console.model.link import Link
-from console.model.quota_rules import ANYBODY, Client, Rule, explained
-from console.model.quota_values import KINDS, shown
-from console.model.quotas import all_quotas
+from console.model.asking.failure import OK, usage
+from console.model.asking.link import Link
+from console.model.quotas.quota_rules import ANYBODY, Client, Rule, explained
+from console.model.quotas.quota_values import KINDS, shown
+from console.model.quotas.quotas import all_quotas
 from console.show.output import Row, emit
 
 

@@ -9,10 +9,10 @@ from console.flags.connection import connected
 from console.flags.entity import entity_flags, needed
 from console.flags.output import formatted
 from console.flags.watch import watched
-from console.model.failure import OK
-from console.model.link import Link
-from console.model.quota_values import KINDS, shown
-from console.model.quotas import all_quotas, in_effect
+from console.model.asking.failure import OK
+from console.model.asking.link import Link
+from console.model.quotas.quota_values import KINDS, shown
+from console.model.quotas.quotas import all_quotas, in_effect
 from console.show.output import Row, emit
 
 _DEFAULT: Final = "<default>"

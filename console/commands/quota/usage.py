@@ -5,10 +5,10 @@ import click
 from console.flags.connection import connected
 from console.flags.output import formatted
 from console.flags.watch import watched
-from console.model.failure import OK
-from console.model.link import Link
-from console.model.quota_values import shown
-from console.model.quotas import Usage, usage_now
+from console.model.asking.failure import OK
+from console.model.asking.link import Link
+from console.model.quotas.quota_values import shown
+from console.model.quotas.quotas import Usage, usage_now
 from console.show.output import Row, emit
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 
 from console.flags.private import private
-from console.model.failure import OK
+from console.model.asking.failure import OK
 from console.model.secure.folder import DEFAULT_FOLDER, Client, SecureFolder
 from console.model.secure.server_settings import ADMIN, PORTS
 from console.show.output import print_note

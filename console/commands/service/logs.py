@@ -6,7 +6,7 @@ import shutil
 import click
 
 from console.flags.service import for_user
-from console.model.failure import Failure
+from console.model.asking.failure import Failure
 from console.model.service.place import APPLIANCE, JOBS
 
 

@@ -4,7 +4,7 @@ import click
 
 from console.flags.output import formatted
 from console.flags.service import for_user
-from console.model.failure import NEGATIVE, OK
+from console.model.asking.failure import NEGATIVE, OK
 from console.model.service.place import APPLIANCE, BACKUP, BACKUPS, JOBS
 from console.model.service.systemd import Systemd
 from console.show.output import emit, print_note

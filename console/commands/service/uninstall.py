@@ -5,7 +5,7 @@ import click
 from console.flags.confirm import undoable
 from console.flags.output import formatted
 from console.flags.service import for_user
-from console.model.failure import OK
+from console.model.asking.failure import OK
 from console.model.service import installing, place
 from console.show.output import emit, print_note
 

@@ -8,9 +8,9 @@ import click
 from appliance.base.os_disk import OsDisk
 from console.flags.confirm import confirm_names, dry_run_option, yes_option
 from console.flags.output import formatted
-from console.model import reclaim
-from console.model.data_folder import DEFAULT_DATA
-from console.model.failure import OK
+from console.model.asking.failure import OK
+from console.model.storage import reclaim
+from console.model.storage.data_folder import DEFAULT_DATA
 from console.show.figures import in_bytes
 from console.show.output import emit, print_note
 

@@ -13,11 +13,11 @@ from appliance.supervisor.folder import DataFolder
 from appliance.supervisor.layout import CannotStart
 from console.flags.confirm import confirm, dry_run_option, yes_option
 from console.flags.output import formatted
-from console.model import storage_repair
-from console.model.data_folder import DEFAULT_DATA
-from console.model.failure import NEGATIVE, OK, Failure, usage
-from console.model.storage import Scrub
-from console.model.storage_repair import Planned
+from console.model.asking.failure import NEGATIVE, OK, Failure, usage
+from console.model.storage import storage_repair
+from console.model.storage.data_folder import DEFAULT_DATA
+from console.model.storage.storage import Scrub
+from console.model.storage.storage_repair import Planned
 from console.show.output import Row, emit, print_note
 from console.show.progress import Progress
 

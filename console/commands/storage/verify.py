@@ -9,9 +9,9 @@ import click
 from appliance.base.errors import StorageFailed
 from appliance.base.os_disk import OsDisk
 from console.flags.output import formatted
-from console.model.data_folder import DEFAULT_DATA
-from console.model.failure import NEGATIVE, OK, Failure
-from console.model.storage import Finding, Reading, Scrub
+from console.model.asking.failure import NEGATIVE, OK, Failure
+from console.model.storage.data_folder import DEFAULT_DATA
+from console.model.storage.storage import Finding, Reading, Scrub
 from console.show.output import emit, plain, print_note
 from console.show.progress import Progress
 

@@ -9,11 +9,11 @@ import click
 from console.flags.confirm import confirm, dry_run_option, yes_option
 from console.flags.connection import connected
 from console.flags.units import Seconds
-from console.model import client_files, tokens
-from console.model.acls import principal_of
-from console.model.failure import OK
-from console.model.link import Link
-from console.model.tokens import Token
+from console.model.access import client_files, tokens
+from console.model.access.acls import principal_of
+from console.model.access.tokens import Token
+from console.model.asking.failure import OK
+from console.model.asking.link import Link
 from console.show.figures import moment
 from console.show.output import print_note
 

@@ -5,10 +5,10 @@ import click
 from console.flags.connection import connected
 from console.flags.output import formatted
 from console.flags.watch import watched
-from console.model.acls import principal_of
-from console.model.failure import OK
-from console.model.link import Link
-from console.model.tokens import all_tokens
+from console.model.access.acls import principal_of
+from console.model.access.tokens import all_tokens
+from console.model.asking.failure import OK
+from console.model.asking.link import Link
 from console.show.figures import moment
 from console.show.output import Row, emit
 

@@ -9,10 +9,10 @@ from console.flags.complete import topic_names, topic_settings
 from console.flags.confirm import dry_run_option, undoable
 from console.flags.connection import connected, key_values
 from console.flags.output import formatted
-from console.model.configs import DELETE, SET, TOPIC, Target, settings
-from console.model.failure import OK, usage
-from console.model.link import Link
-from console.model.setting_values import in_units
+from console.model.asking.configs import DELETE, SET, TOPIC, Target, settings
+from console.model.asking.failure import OK, usage
+from console.model.asking.link import Link
+from console.model.asking.setting_values import in_units
 
 
 @click.group(

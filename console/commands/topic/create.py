@@ -6,9 +6,9 @@ from console.flags.complete import topic_settings
 from console.flags.confirm import dry_run_option
 from console.flags.connection import connected, key_values
 from console.flags.output import formatted
-from console.model import topics
-from console.model.link import Link
-from console.model.setting_values import in_units
+from console.model.asking.link import Link
+from console.model.asking.setting_values import in_units
+from console.model.topics import topics
 from console.show.outcomes import show_outcomes
 
 PARTITIONS = click.IntRange(1, topics.PARTITIONS_MOST)

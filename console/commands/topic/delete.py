@@ -9,10 +9,10 @@ from console.flags.complete import topic_names
 from console.flags.confirm import confirm_names, dry_run_option, yes_option
 from console.flags.connection import connected
 from console.flags.output import formatted
-from console.model import topics
-from console.model.failure import OK, usage
-from console.model.link import Link
-from console.model.offsets import Lost
+from console.model.asking.failure import OK, usage
+from console.model.asking.link import Link
+from console.model.groups.offsets import Lost
+from console.model.topics import topics
 from console.show.outcomes import show_outcomes
 from console.show.output import Row, emit, print_note
 

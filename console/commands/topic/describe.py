@@ -6,11 +6,13 @@ from console.flags.complete import topic_names
 from console.flags.connection import connected
 from console.flags.output import formatted
 from console.flags.watch import watched
-from console.model import configs, nodes, replicas, topics
-from console.model import partitions as partitions_of
-from console.model.failure import OK
-from console.model.link import Link
-from console.model.replicas import Place
+from console.model.asking import configs
+from console.model.asking.failure import OK
+from console.model.asking.link import Link
+from console.model.cluster import nodes
+from console.model.topics import partitions as partitions_of
+from console.model.topics import replicas, topics
+from console.model.topics.replicas import Place
 from console.show.output import Row, emit, plain, rows_of, table
 from console.show.replicas import describe_missing
 

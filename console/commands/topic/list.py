@@ -6,10 +6,11 @@ from console.flags.complete import topic_names
 from console.flags.connection import connected
 from console.flags.output import formatted
 from console.flags.watch import watched
-from console.model import disk, topics
-from console.model.failure import OK, usage
-from console.model.link import Link
-from console.model.offsets import Lost
+from console.model.asking.failure import OK, usage
+from console.model.asking.link import Link
+from console.model.groups.offsets import Lost
+from console.model.storage import disk
+from console.model.topics import topics
 from console.show.output import Row, emit, print_note, rows_of, telling
 
 

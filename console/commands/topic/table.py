@@ -7,7 +7,7 @@ import click
 from console.flags.complete import topic_names
 from console.flags.confirm import dry_run_option
 from console.flags.output import formatted
-from console.model.failure import OK, Failure
+from console.model.asking.failure import OK, Failure
 from console.show.output import emit, print_note
 from spark_local import topic_table
 from spark_local.jobfile import parse

@@ -8,9 +8,9 @@ from console.flags.complete import topic_names
 from console.flags.confirm import confirm_names, dry_run_option, yes_option
 from console.flags.connection import connected
 from console.flags.output import long_formatted
-from console.model import topics
-from console.model.failure import OK
-from console.model.link import Link
+from console.model.asking.failure import OK
+from console.model.asking.link import Link
+from console.model.topics import topics
 from console.show.output import Row, emit, print_note, rows_of
 
 

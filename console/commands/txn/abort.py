@@ -6,12 +6,12 @@ from console.flags.complete import topic_names, transactional_ids
 from console.flags.confirm import confirm_names, dry_run_option, yes_option
 from console.flags.connection import connected
 from console.flags.output import formatted
-from console.model import transaction_changes
-from console.model.change import Proposal
-from console.model.failure import OK, usage
-from console.model.groups import existing
-from console.model.link import Link
-from console.model.seek import chosen
+from console.model.asking.change import Proposal
+from console.model.asking.failure import OK, usage
+from console.model.asking.link import Link
+from console.model.groups.groups import existing
+from console.model.groups.seek import chosen
+from console.model.transactions import transaction_changes
 from console.show.output import Row, emit, print_note
 
 

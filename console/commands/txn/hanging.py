@@ -8,11 +8,11 @@ from console.flags.complete import topic_names
 from console.flags.connection import connected
 from console.flags.output import formatted
 from console.flags.watch import watched
-from console.model.failure import NEGATIVE, OK
-from console.model.groups import existing
-from console.model.link import Link
-from console.model.open_transactions import Watch
-from console.model.topics import missing
+from console.model.asking.failure import NEGATIVE, OK
+from console.model.asking.link import Link
+from console.model.groups.groups import existing
+from console.model.topics.topics import missing
+from console.model.transactions.open_transactions import Watch
 from console.show.output import Row, emit
 
 

@@ -8,10 +8,10 @@ from console.flags.complete import transactional_ids
 from console.flags.connection import connected
 from console.flags.output import formatted
 from console.flags.watch import watched
-from console.model.failure import OK
-from console.model.link import Link
-from console.model.open_transactions import Open, Watch
-from console.model.transactions import Listed, listed
+from console.model.asking.failure import OK
+from console.model.asking.link import Link
+from console.model.transactions.open_transactions import Open, Watch
+from console.model.transactions.transactions import Listed, listed
 from console.show.output import Row, emit
 
 

@@ -7,9 +7,9 @@ import click
 
 from console.flags.connection import connected
 from console.flags.credentials import read_password
-from console.model import client_files, grants, users
-from console.model.failure import OK, Failure, usage
-from console.model.link import Link
+from console.model.access import client_files, grants, users
+from console.model.asking.failure import OK, Failure, usage
+from console.model.asking.link import Link
 from console.show.output import print_note
 
 _DEFAULT: Final = ("SCRAM-SHA-512",)

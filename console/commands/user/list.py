@@ -5,9 +5,9 @@ import click
 from console.flags.connection import connected
 from console.flags.output import formatted
 from console.flags.watch import watched
-from console.model.failure import OK
-from console.model.link import Link
-from console.model.users import all_users
+from console.model.access.users import all_users
+from console.model.asking.failure import OK
+from console.model.asking.link import Link
 from console.show.output import Row, emit
 
 

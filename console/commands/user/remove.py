@@ -7,9 +7,9 @@ import click
 from appliance.authorization.standard import AclRule
 from console.flags.confirm import confirm_names, dry_run_option, yes_option
 from console.flags.connection import connected
-from console.model import acls, users
-from console.model.failure import OK, Failure
-from console.model.link import Link
+from console.model.access import acls, users
+from console.model.asking.failure import OK, Failure
+from console.model.asking.link import Link
 from console.show.output import print_note
 
 

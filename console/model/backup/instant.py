@@ -31,7 +31,7 @@ from appliance.metadata.parts import PartitionImage
 from appliance.observer.door import NotThere, Observer
 from appliance.ring import partition_table as columns
 from appliance.ring.partition_table import PartitionTable
-from console.model.failure import Failure, usage
+from console.model.asking.failure import Failure, usage
 
 LINKS: Final = "penstock.backup"
 _TRIES: Final = 5

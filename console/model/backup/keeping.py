@@ -5,10 +5,10 @@ from contextlib import suppress
 from hashlib import sha256
 from typing import NamedTuple
 
+from console.model.asking.failure import Failure, usage
 from console.model.backup import manifest
 from console.model.backup.manifest import BACKUPS, DAMAGED, SEGMENTS, Manifest, place
 from console.model.backup.store import Store
-from console.model.failure import Failure, usage
 
 
 class Damaged(NamedTuple):

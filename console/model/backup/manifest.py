@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from appliance.base.errors import PeerError
 from appliance.controller.names import check_topic_name
+from console.model.asking.failure import Failure
 from console.model.backup.store import Store
-from console.model.failure import Failure
 
 FORMAT: Final = 1
 BACKUPS: Final = "backups"

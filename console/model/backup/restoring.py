@@ -36,12 +36,12 @@ from appliance.quorum.messages import QuorumState
 from appliance.wire import kraft_records, markers
 from appliance.wire.batch_header import CONTROL_BIT, HEADER, LENGTH_PREFIX
 from appliance.wire.markers import Marker
+from console.model.asking.failure import Failure, usage
 from console.model.backup import alone, quiet
 from console.model.backup.manifest import SEGMENTS, Manifest, Part, Partition, place
 from console.model.backup.store import Store
-from console.model.data_folder import DEFAULT_NODE, KEPT
-from console.model.durable import sync_all
-from console.model.failure import Failure, usage
+from console.model.storage.data_folder import DEFAULT_NODE, KEPT
+from console.model.storage.durable import sync_all
 
 _METADATA_ID: Final = bytes(15) + b"\x01"
 _NEVER: Final = 1 << 62

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
-from console.model.failure import Failure, usage
+from console.model.asking.failure import Failure, usage
 
 _CHUNK: Final = 1 << 20
 _PART: Final = ".part"

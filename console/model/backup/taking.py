@@ -14,11 +14,11 @@ from appliance.base.disk import Disk, File
 from appliance.base.errors import StorageFailed
 from appliance.logstore import files
 from appliance.logstore.scan import Scan
+from console.model.asking.failure import Failure
 from console.model.backup import manifest
 from console.model.backup.instant import Instant, Log, Running
 from console.model.backup.manifest import Manifest, Part, Partition, place
 from console.model.backup.store import Store
-from console.model.failure import Failure
 
 _CHUNK: Final = 1 << 20
 _Key = tuple[str, int, int, int, int, int]

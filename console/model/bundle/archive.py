@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass
 from typing import Final
 
 from appliance.base.errors import StorageFailed
+from console.model.asking.failure import Failure
 from console.model.bundle.secrets import Secrets
-from console.model.failure import Failure
 
 MOST_BYTES: Final = 4 << 20
 """Of one part, before it is compressed."""

@@ -8,7 +8,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
 
-from console.model.version import compiled
+from console.model.asking.version import compiled
 
 Facts = dict[str, Any]
 _MEMORY: Final = (

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from console.model.failure import Failure
+from console.model.asking.failure import Failure
 
 MOST_BYTES: Final = 2 << 20
 _LINES: Final = 5000

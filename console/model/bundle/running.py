@@ -23,7 +23,7 @@ from appliance.ring import partition_table as columns
 from appliance.ring.process_table import STATE_NAMES
 from appliance.shell.log import Log
 from console.model.bundle.secrets import Secrets
-from console.model.events import Feed
+from console.model.local.events import Feed
 
 Row = dict[str, Any]
 _COLUMNS: Final = {

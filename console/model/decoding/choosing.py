@@ -8,6 +8,7 @@ thread at a time, which may have to wait for a registry.
 from collections.abc import Callable
 from typing import Final
 
+from console.model.asking.failure import Failure
 from console.model.decoding import kafka_records, message_pack, plain_forms, schemas
 from console.model.decoding.decoded import (
     AUTO,
@@ -28,7 +29,6 @@ from console.model.decoding.decoded import (
 from console.model.decoding.memory import Choice, Choices
 from console.model.decoding.registry import Registry, framed
 from console.model.decoding.schemas import Schema
-from console.model.failure import Failure
 
 Attempt = tuple[str, Callable[[], Decoded]]
 """A decoder's name, and what it makes of some bytes; it raises Unfit."""

@@ -15,10 +15,10 @@ from typing import Any, Final
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
+from console.model.asking.failure import usage
 from console.model.decoding import schemas
 from console.model.decoding.decoded import Unfit
 from console.model.decoding.schemas import JsonSchema, Schema
-from console.model.failure import usage
 
 _HEAD: Final = 5
 _PATIENCE_S: Final = 3.0

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
+from console.model.asking.failure import Failure, usage
 from console.model.decoding import plain_forms
 from console.model.decoding.decoded import AVRO, JSON, PROTOBUF, Decoded, Unfit
-from console.model.failure import Failure, usage
 
 _T = TypeVar("_T")
 AVRO_ENDINGS: Final = (".avsc", ".json")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from appliance.ring.bound_table import ReachedBound
 from appliance.ring.security_table import LoginCount
-from console.model.certificates import Shown
+from console.model.access.certificates import Shown
 
 
 @dataclass(slots=True, frozen=True)

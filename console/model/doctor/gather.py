@@ -6,8 +6,9 @@ from typing import Final
 
 from appliance.config.listeners import in_url
 from appliance.metadata.identity import META_PROPERTIES
-from console.model import nodes
-from console.model.disk import log_folders
+from console.model.asking.failure import Failure
+from console.model.asking.link import Link
+from console.model.cluster import nodes
 from console.model.doctor import reading
 from console.model.doctor.facts import (
     Advertised,
@@ -22,9 +23,8 @@ from console.model.doctor.facts import (
 )
 from console.model.doctor.host import Host
 from console.model.doctor.running import Running, find_running
-from console.model.failure import Failure
-from console.model.link import Link
-from console.model.local import data_folder
+from console.model.local.local import data_folder
+from console.model.storage.disk import log_folders
 
 _ANY: Final = ("0.0.0.0", "::")
 _SETTINGS: Final = (

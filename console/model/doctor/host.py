@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from importlib import metadata
 from typing import Final
 
-from console.model.certificates import Secured, Shown, read_certificate
+from console.model.access.certificates import Secured, Shown, read_certificate
+from console.model.asking.version import compiled
 from console.model.doctor.facts import Owner, Space
-from console.model.version import compiled
 from penstock.reach import unreachable
 
 _TIMEX_BYTES: Final = 256  # struct timex has 208 on 64 bits

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from appliance.ring.security_table import LoginCount
-from console.model.certificates import AT_ONCE_S, Shown, describe_problem
+from console.model.access.certificates import AT_ONCE_S, Shown, describe_problem
 from console.model.doctor.facts import Advertised, Facts, Listening, RefusedLogin
 from console.model.doctor.finding import CRITICAL, WARNING, Finding
 

@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from console.model.failure import Failure, usage
-from console.model.link import Link
-from console.model.private_files import opener
-from console.model.reading import Record
+from console.model.access.private_files import opener
+from console.model.asking.failure import Failure, usage
+from console.model.asking.link import Link
 from console.model.records.fetching import fetch
 from console.model.records.filters import Filter
 from console.model.records.found import whole
+from console.model.records.reading import Record
 from console.model.records.scan import Progress, Scan
 from console.model.records.seeking import Key, Span
 

@@ -8,12 +8,12 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from console.model.failure import Failure
-from console.model.link import Link, asking, is_passing
-from console.model.offsets import bounds
+from console.model.asking.failure import Failure
+from console.model.asking.link import Link, asking, is_passing
+from console.model.asking.refusals import failure_of
+from console.model.groups.offsets import bounds
 from console.model.records.scan import ENDLESS, Scan, T
 from console.model.records.seeking import Key, Span, known_partitions, parse_seek, spans
-from console.model.refusals import failure_of
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, TopicPartition

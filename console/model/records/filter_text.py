@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
-from console.model.failure import Failure, usage
+from console.model.asking.failure import Failure, usage
 from console.model.records.json_path import Step, number
 
 ANYWHERE: Final = ""

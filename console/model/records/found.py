@@ -5,7 +5,7 @@ shown whole (`one.py`), so a thousand of a megabyte each cost nothing.
 from dataclasses import dataclass
 from typing import Any, Final
 
-from console.model.reading import Record
+from console.model.records.reading import Record
 from console.model.records.scan import headers_of
 
 KEY_KEPT: Final = 256

@@ -4,12 +4,12 @@ import time
 from dataclasses import dataclass
 from typing import Any, Final
 
-from console.model.failure import Failure
-from console.model.link import Link, asking, is_passing
-from console.model.reading import Record
+from console.model.asking.failure import Failure
+from console.model.asking.link import Link, asking, is_passing
+from console.model.asking.refusals import failure_of, no_answer
 from console.model.records.fetching import damaged
 from console.model.records.found import whole
-from console.model.refusals import failure_of, no_answer
+from console.model.records.reading import Record
 
 _FETCH: Final = (1, 12)
 """API key and version: the last one that goes by names of topics; Apache Kafka 4 has it."""
@@ -98,7 +98,7 @@ def _batch(link: Link, topic: str, partition: int, offset: int) -> Batch | None:
     from appliance.base.errors import PeerError
     from appliance.wire.batch_header import HEADER_SIZE, read_header
     from appliance.wire.compression import NAMES
-    from console.model.plain_request import ask_server
+    from console.model.asking.plain_request import ask_server
 
     if not link.is_asked:
         return None

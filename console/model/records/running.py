@@ -10,8 +10,8 @@ import time
 from collections import deque
 from typing import Final
 
-from console.model.failure import Failure
-from console.model.link import Link
+from console.model.asking.failure import Failure
+from console.model.asking.link import Link
 from console.model.records.fetching import fetch, planned
 from console.model.records.filters import Filter
 from console.model.records.found import Found, found

@@ -6,8 +6,8 @@ each partition.
     e@TIME            to before that time
     3:PLACE  0-3:…    in these partitions; when nothing else is said, only in them
 
-Blanks or commas between them. PLACE is the grammar of `offsets.py`: start, end, 47, +2, -3, @TIME,
-2h; `2h ago` too, and a blank instead of the T in `@2013-01-31 12:00`.
+Blanks or commas between them. PLACE is the grammar of `groups/offsets.py`: start, end, 47, +2, -3,
+@TIME, 2h; `2h ago` too, and a blank instead of the T in `@2013-01-31 12:00`.
 """
 
 import re
@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from console.model.failure import Failure, usage
-from console.model.offsets import (
+from console.model.asking.failure import Failure, usage
+from console.model.groups.offsets import (
     START,
     Bounds,
     Place,
@@ -30,7 +30,7 @@ from console.model.offsets import (
 if TYPE_CHECKING:
     from confluent_kafka import TopicPartition
 
-    from console.model.link import Link
+    from console.model.asking.link import Link
 
 Key = tuple[str, int]
 """A topic and a partition."""

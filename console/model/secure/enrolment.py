@@ -20,7 +20,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from console.model.failure import UNREACHABLE, Failure, usage
+from console.model.asking.failure import UNREACHABLE, Failure, usage
 from console.model.secure.authority import fingerprint_of, new_request
 from penstock.frames import exchange, receive_message, send_message
 

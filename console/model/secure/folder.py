@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from appliance.config.listeners import in_url
-from console.model import client_files
-from console.model.failure import Failure, unreadable, usage
+from console.model.access import client_files
+from console.model.access.users import generated_password
+from console.model.asking.failure import Failure, unreadable, usage
 from console.model.secure.authority import LONGEST_NAME, Authority, Issued, new_authority
 from console.model.secure.server_settings import ADMIN, NODES_UNIT, Place, server_settings
-from console.model.users import generated_password
 
 DEFAULT_FOLDER: Final = "penstock-secure"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]*")
@@ -131,7 +131,7 @@ class SecureFolder:
         from appliance.base.errors import ConfigError
         from appliance.config.load import load
         from appliance.config.tls_checks import SSL
-        from console.model.jaas_file import of_jaas_file
+        from console.model.access.jaas_file import of_jaas_file
 
         try:
             text, name = self.settings.read_text(), str(self.settings)

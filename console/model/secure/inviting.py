@@ -16,11 +16,11 @@ from appliance.config import between_nodes
 from appliance.config.broker import BrokerConfig
 from appliance.config.listeners import LOOPBACK, Endpoint, in_url, parse_endpoint
 from appliance.config.properties import parse_properties
-from console.model.failure import Failure, unreadable, usage
-from console.model.invitations import only_invited
-from console.model.joining import controller_places, free_number
-from console.model.link import Link
-from console.model.nodes import read_nodes
+from console.model.asking.failure import Failure, unreadable, usage
+from console.model.asking.link import Link
+from console.model.cluster.invitations import only_invited
+from console.model.cluster.joining import controller_places, free_number
+from console.model.cluster.nodes import read_nodes
 from console.model.secure import enrolment
 from console.model.secure.enrolment import Enrolled, Enrolling, Offer, Token
 from console.model.secure.folder import LOCAL, SecureFolder

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from console.model.failure import Failure, usage
+from console.model.asking.failure import Failure, usage
 from console.model.service.fitting import word
 from console.model.service.place import BACKUP, HIDDEN, USER, Place
 

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from console.model.failure import usage
+from console.model.asking.failure import usage
 from console.model.service.place import Place
 
 MARK: Final = "# Written by `penstock service install`, which writes it anew. Changes of yours:"

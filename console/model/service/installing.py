@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from console.model.failure import Failure, usage
+from console.model.asking.failure import Failure, usage
+from console.model.local.succession import restart
 from console.model.service import place as places
 from console.model.service.backing_up import Backups, add_backups, make_folder
 from console.model.service.fitting import MARK, fitted
@@ -21,7 +22,6 @@ from console.model.service.place import (
     Place,
 )
 from console.model.service.systemd import Systemd
-from console.model.succession import restart
 
 _READABLE: Final = 0o644
 

@@ -12,8 +12,8 @@ from appliance.base.errors import ConfigError
 from appliance.config.listeners import Endpoint, in_url
 from appliance.config.load import load
 from appliance.shell.binding import resolve
-from console.model.failure import Failure, usage
-from console.model.jaas_file import of_jaas_file
+from console.model.access.jaas_file import of_jaas_file
+from console.model.asking.failure import Failure, usage
 from console.model.service.fitting import MARK
 from console.model.service.place import SOCKET, Place
 

@@ -4,7 +4,7 @@ import shutil
 import subprocess
 from typing import Final
 
-from console.model.failure import Failure
+from console.model.asking.failure import Failure
 
 _LIMIT_S: Final = 600.0
 """A start replays the log that was not known to be flushed, and `systemctl start` waits for it."""

@@ -7,9 +7,9 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from appliance.authorization.standard import DENY, AclRule
-from console.model import access_changes
-from console.model.access import AccessSeen, is_about, question_of
-from console.model.acls import Entry, entry, sentence
+from console.model.access import access_changes
+from console.model.access.access import AccessSeen, is_about, question_of
+from console.model.access.acls import Entry, entry, sentence
 from console.screens.access import around, forms
 from console.screens.actions import ALL_ACLS, bindings
 from console.screens.places import CAN, Place, keeps

@@ -9,11 +9,11 @@ from textual.binding import BindingType
 
 from appliance.authorization.words import KINDS
 from appliance.history.audit_log import LEFT_OUT, Entry
-from console.model.access import Question
-from console.model.acls import Target, operation_of
-from console.model.audit import change_text, entry_text
-from console.model.audit_memory import CHANGED, DENIED, FAILED, LOGIN, MOST, AuditSeen
-from console.model.failure import Failure
+from console.model.access.access import Question
+from console.model.access.acls import Target, operation_of
+from console.model.access.audit import change_text, entry_text
+from console.model.access.audit_memory import CHANGED, DENIED, FAILED, LOGIN, MOST, AuditSeen
+from console.model.asking.failure import Failure
 from console.screens.access import around
 from console.screens.access.users import seconds_of
 from console.screens.actions import IN_AUDIT, bindings

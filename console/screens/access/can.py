@@ -10,9 +10,9 @@ from textual.binding import BindingType
 from appliance.authorization import operations as kafka
 from appliance.authorization.standard import ANY_HOST, AclRule
 from appliance.authorization.words import KINDS, OPERATIONS
-from console.model import acls
-from console.model.access import AccessSeen, Question, question
-from console.model.acls import Holder
+from console.model.access import acls
+from console.model.access.access import AccessSeen, Question, question
+from console.model.access.acls import Holder
 from console.screens.access import around, forms
 from console.screens.actions import ONE_RIGHT, bindings
 from console.screens.rows import Cell, Column, Rows

@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from console.model.certificates import AT_ONCE_S, SOON_S, Shown, describe_problem
+from console.model.access.certificates import AT_ONCE_S, SOON_S, Shown, describe_problem
 from console.screens.access import around
 from console.screens.actions import ALL_CERTIFICATES, bindings
 from console.screens.places import keeps

@@ -7,11 +7,11 @@ from typing import Final
 from appliance.authorization import operations as kafka
 from appliance.authorization.standard import ALLOW, ANY_HOST, DENY, LITERAL, PREFIXED, AclRule
 from appliance.authorization.words import KINDS
-from console.model import access_changes, acls, grants, users
-from console.model.access import KIND_WORDS, Question
-from console.model.acls import Target
-from console.model.change import Proposal
-from console.model.failure import Failure, usage
+from console.model.access import access_changes, acls, grants, users
+from console.model.access.access import KIND_WORDS, Question
+from console.model.access.acls import Target
+from console.model.asking.change import Proposal
+from console.model.asking.failure import Failure, usage
 from console.screens.changes.form import FLAG, YES, Field, Form, Values, needed
 
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]")

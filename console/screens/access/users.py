@@ -9,10 +9,10 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from appliance.authorization.standard import ANYBODY
-from console.model import access_changes, acls
-from console.model.access import AccessSeen, Person, is_about, people
-from console.model.audit_memory import AuditSeen
-from console.model.users import User
+from console.model.access import access_changes, acls
+from console.model.access.access import AccessSeen, Person, is_about, people
+from console.model.access.audit_memory import AuditSeen
+from console.model.access.users import User
 from console.screens.access import around, forms
 from console.screens.actions import ALL_USERS, bindings
 from console.screens.places import ACLS, Place, keeps

@@ -15,8 +15,8 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Input
 
-from console.model.change import BYTES, STALE, Cell, Change, Fact, Proposal, Tier
-from console.model.failure import Failure
+from console.model.asking.change import BYTES, STALE, Cell, Change, Fact, Proposal, Tier
+from console.model.asking.failure import Failure
 from console.screens.changes.box import CANCEL, GO, Box
 from console.screens.rows import Column, Rows
 from console.screens.view import Part, Words

@@ -13,9 +13,9 @@ from typing import Any, Final, TypeVar
 
 from textual.app import App
 
-from console.model.change import Change, Proposal, Tier, carry_out
-from console.model.failure import Failure
-from console.model.link import Link, asking
+from console.model.asking.change import Change, Proposal, Tier, carry_out
+from console.model.asking.failure import Failure
+from console.model.asking.link import Link, asking
 from console.screens import lines
 from console.screens.changes.dialog import PlanDialog, describe_failure
 from console.screens.changes.form import Form

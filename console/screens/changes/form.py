@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from console.model.change import Proposal
+from console.model.asking.change import Proposal
 
 TEXT: Final = "text"
 LINES: Final = "lines"

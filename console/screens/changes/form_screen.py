@@ -14,8 +14,8 @@ from textual.suggester import SuggestFromList
 from textual.widget import Widget
 from textual.widgets import Checkbox, Input, TextArea
 
-from console.model.change import Change, Proposal, Tier
-from console.model.failure import Failure
+from console.model.asking.change import Change, Proposal, Tier
+from console.model.asking.failure import Failure
 from console.screens.changes.box import GO, Box
 from console.screens.changes.dialog import PlanDialog, describe_failure
 from console.screens.changes.form import FLAG, LINES, YES, Field, Form

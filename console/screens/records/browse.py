@@ -9,8 +9,8 @@ from textual.binding import BindingType
 from textual.containers import Container, Horizontal
 from textual.widgets import Input
 
+from console.model.asking.failure import Failure
 from console.model.decoding.decoded import KEY, VALUE
-from console.model.failure import Failure
 from console.model.records.export import Export
 from console.model.records.filter_text import GRAMMAR as FILTERS
 from console.model.records.found import Found

@@ -10,11 +10,11 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
-from console.model.failure import Failure
-from console.model.link import Link
-from console.model.reading import Record
+from console.model.asking.failure import Failure
+from console.model.asking.link import Link
 from console.model.records.export import Export
 from console.model.records.filters import Filter
+from console.model.records.reading import Record
 from console.model.records.running import Running
 from console.model.records.seeking import seek_of
 from console.screens import lines

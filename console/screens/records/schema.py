@@ -15,11 +15,11 @@ from textual.screen import ModalScreen
 from textual.suggester import Suggester
 from textual.widgets import Input
 
+from console.model.asking.failure import Failure
 from console.model.decoding import schemas
 from console.model.decoding.decoded import AUTO, KEY, VALUE
 from console.model.decoding.memory import Choice
 from console.model.decoding.schemas import Schema
-from console.model.failure import Failure
 from console.screens import lines
 from console.screens.changes.dialog import describe_failure
 from console.screens.sources import answered

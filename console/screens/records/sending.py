@@ -6,9 +6,9 @@ import threading
 from contextlib import suppress
 from functools import partial
 
+from console.model.asking.failure import Failure
 from console.model.decoding.decoded import KEY, VALUE
 from console.model.decoding.memory import Choice
-from console.model.failure import Failure
 from console.model.records.one import Whole, one
 from console.screens import record_forms
 from console.screens.changes.dialog import describe_failure

@@ -6,9 +6,9 @@ from console.flags.complete import topic_names
 from console.flags.confirm import confirm, dry_run_option, yes_option
 from console.flags.connection import connected
 from console.flags.output import formatted
-from console.model import replica_changes
-from console.model.failure import OK, Failure
-from console.model.link import Link
+from console.model.asking.failure import OK, Failure
+from console.model.asking.link import Link
+from console.model.topics import replica_changes
 from console.show.moving import follow
 from console.show.output import emit, print_note, table
 from console.show.planned import facts_told, rows_planned

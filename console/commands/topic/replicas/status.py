@@ -6,9 +6,10 @@ from console.flags.complete import topic_names
 from console.flags.connection import connected
 from console.flags.output import formatted
 from console.flags.watch import watched
-from console.model import moves, nodes
-from console.model.failure import OK
-from console.model.link import Link
+from console.model.asking.failure import OK
+from console.model.asking.link import Link
+from console.model.cluster import nodes
+from console.model.topics import moves
 from console.show.figures import in_bytes
 from console.show.output import Row, emit, rows_of
 
