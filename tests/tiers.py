@@ -44,6 +44,7 @@ PROOFS = (
     "sasl/test_nodes_logged_in.py",
     "software/test_flink.py",
     "software/test_franz_go.py",
+    "software/test_identity_provider.py",
     "software/test_kafkajs.py",
     "software/test_python_frameworks.py",
     "systemd/test_booted_units.py",
