@@ -1,5 +1,8 @@
 """`penstock topic list`."""
 
+import fnmatch
+from collections.abc import Iterable
+
 import click
 
 from console.flags.complete import topic_names
@@ -35,10 +38,11 @@ def command(
     output: str,
 ) -> int:
     """List topics. The form "wide" also shows their records and their bytes on the disks of the
-    broker.
+    broker. A NAME may have * and ? for any letters: no topic's name has them.
 
     \b
     penstock topic list
+    penstock topic list 'orders.*'
     penstock topic list -r '^orders' -o wide
     penstock topic list --deleted
     """
@@ -48,7 +52,8 @@ def command(
         found = [one for one in topics.deleted(link) if not names or one.name in names]
         emit(rows_of(found), output, empty="no deleted topic can be brought back")
         return OK
-    chosen = topics.choose(topics.listed(link), names, regex, internal=internal)
+    listed = topics.listed(link)
+    chosen = topics.choose(listed, _matching(names, listed), regex, internal=internal)
     rows: list[Row] = [
         {
             "name": one.name,
@@ -73,3 +78,11 @@ def command(
     empty = "no topic is called so" if names or regex else "there is no topic yet"
     emit(rows, output, narrow=narrow, empty=empty)
     return OK
+
+
+def _matching(names: tuple[str, ...], listed: Iterable[str]) -> tuple[str, ...]:
+    """The names, and for one with * or ? the topics that it matches, or itself where none does."""
+    found: list[str] = []
+    for name in names:
+        found += fnmatch.filter(listed, name) or [name]
+    return tuple(found)
