@@ -7,6 +7,7 @@ from appliance.config import bounds
 
 _NETPROC: Final = "netproc/test_bounds_reached.py"
 _BOUNDED: Final = "coordinators/groups/test_groups_bounded.py"
+_AUDITING: Final = "control/test_auditing.py"
 _ROOM: Final = "ioproc/test_producer_room.py"
 DRIVEN: Final = {
     bounds.CONNECTIONS: f"{_NETPROC}::test_connections_beyond_a_bound_are_closed",
@@ -42,6 +43,23 @@ DRIVEN: Final = {
     ),
     bounds.PRODUCER_IDS: f"{_ROOM}::test_producers_beyond_the_bound_are_refused_and_others_served",
     bounds.BATCH_BYTES: f"{_ROOM}::test_a_batch_that_is_too_large_is_told",
+    bounds.CALLERS: (
+        "authorization/test_known_callers.py"
+        "::test_callers_beyond_the_bound_are_forgotten_and_served"
+    ),
+    bounds.QUOTA_CLIENTS: (
+        "quotas/test_quota_meters.py"
+        "::test_clients_beyond_the_bound_take_the_place_of_the_most_silent"
+    ),
+    bounds.METRICS_CONNECTIONS: (
+        "exporter/test_serving.py::test_idle_connections_keep_no_probe_waiting"
+    ),
+    bounds.AUDIT_ENTRIES: f"{_AUDITING}::test_a_flood_of_failures_is_bounded_and_counted",
+    bounds.AUDIT_FILES: f"{_AUDITING}::test_files_are_bounded_in_size_and_number_and_followed",
+    bounds.CLIENT_METRICS: (
+        "handlers/test_client_metrics.py"
+        "::test_instances_beyond_the_bound_take_the_place_of_the_most_silent"
+    ),
     bounds.WATCHES: "ioproc/test_watches.py::test_a_watch_too_many_is_told_and_waits_otherwise",
     bounds.PENDING_MEMBERS: (
         f"{_BOUNDED}::test_members_that_ask_for_ids_and_do_not_join_are_bounded"

@@ -5,6 +5,7 @@ Whoever decides a request is given the rights of its caller and asks them for wh
 pays for the look at one attribute.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 from appliance.authorization.authorizer import AllowAll as AllowAll
@@ -22,8 +23,10 @@ from appliance.authorization.operations import (
 from appliance.authorization.standard import Sheet, StandardAuthorizer
 from appliance.base.caller import ANONYMOUS, Caller, Principal, decode
 from appliance.base.errors import NONE
+from appliance.config.bounds import CALLERS, setting_of
 
-_MOST_KNOWN: Final = 4096
+_KNOWN_BYTES: Final = 100
+"""Of memory that a caller takes besides its encoding, a fifth of it."""
 _MOST_BYTES: Final = 1 << 20
 """Of the encodings of those that are known: a client id has up to 32 KiB, and is kept as text and
 as bytes, so that this is a fifth of the memory."""
@@ -133,10 +136,18 @@ class Callers:
     """The rights of those whom other processes name. known: by their encoding, for who looks there
     first."""
 
-    __slots__ = ("_authorizer", "_bytes", "known")
+    __slots__ = ("_authorizer", "_bytes", "_most_bytes", "_reach", "known")
 
-    def __init__(self, authorizer: Authorizer) -> None:
+    def __init__(
+        self,
+        authorizer: Authorizer,
+        most_bytes: int = _MOST_BYTES,
+        reach: Callable[[str, str], None] | None = None,
+    ) -> None:
+        """most_bytes: of the encodings of those that are known. reach: told when they are more."""
         self._authorizer = authorizer
+        self._most_bytes = most_bytes
+        self._reach = reach
         self._bytes = 0  # of what is known
         self.known: dict[bytes, Rights] = {}
 
@@ -144,11 +155,18 @@ class Callers:
         """Decoded once for each. Raises MalformedRequest."""
         found = self.known.get(encoded)
         if found is None:
-            self._bytes += len(encoded)
-            if len(self.known) >= _MOST_KNOWN or self._bytes > _MOST_BYTES:
-                self.known.clear()
-                self._bytes = len(encoded)
+            size = len(encoded) + _KNOWN_BYTES
+            self._bytes += size
+            if self._bytes > self._most_bytes:
+                self._forget_all(size)
             ours = encoded == _OURS
             found = OURSELVES if ours else Rights(decode(encoded), self._authorizer)
             self.known[encoded] = found
         return found
+
+    def _forget_all(self, size: int) -> None:
+        self.known.clear()
+        self._bytes = size
+        if self._reach is not None:
+            why = f"{self._most_bytes} bytes of callers: {setting_of(CALLERS)}"
+            self._reach(CALLERS, why)

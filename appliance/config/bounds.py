@@ -37,6 +37,12 @@ PENDING_MEMBERS: Final = "group-pending-members"
 TRANSACTION_BYTES: Final = "transaction-bytes"
 WATCHES: Final = "fetch-watches"
 BATCH_BYTES: Final = "batch-bytes"
+CALLERS: Final = "callers"
+QUOTA_CLIENTS: Final = "quota-clients"
+METRICS_CONNECTIONS: Final = "metrics-connections"
+AUDIT_ENTRIES: Final = "audit-entries"
+AUDIT_FILES: Final = "audit-files"
+CLIENT_METRICS: Final = "client-metrics-instances"
 
 
 class Bound(NamedTuple):
@@ -84,6 +90,12 @@ BOUNDS: Final = (
     Bound(TRANSACTION_BYTES, "Memory for transactional ids and the partitions of their transactions, shared by the I/O processes.", "penstock.transaction.metadata.max.bytes", "bound-reached", "POLICY_VIOLATION for a new id, TRANSACTION_ABORTABLE where partitions are added.", "See whose transactions have so many partitions (penstock txn list), or raise it."),
     Bound(WATCHES, "Fetches of more than 64 partitions that wait, of one network process at one I/O process; each is looked at whenever something grows.", "penstock.fetch.watches.max", "bound-reached", "None: such a fetch waits at each of its partitions instead, which takes more processor time.", "See who reads so many partitions (penstock client list), or raise it."),
     Bound(BATCH_BYTES, "Bytes of one produced batch, as it comes; of one topic by its max.message.bytes.", "message.max.bytes", "bound-reached", "MESSAGE_TOO_LARGE for that batch; producers cut it and send the parts.", "Lower batch.size and max.request.size of the producer, or raise it (penstock topic config set)."),
+    Bound(CALLERS, "Memory for callers (principal, client id, address, listener) that one I/O process, or control, knows: their encodings, a fifth of what they take.", "penstock.callers.max.bytes", "bound-reached", "None: what is known is forgotten and decoded anew, which takes processor time.", "See whether a client makes a new client id for each connection (penstock client list), or raise it."),
+    Bound(QUOTA_CLIENTS, "Clients that are counted against quotas, in one network process.", "penstock.quota.clients.max", "bound-reached", "The client that was silent longest is counted anew: it may use its quota once more.", "See whether a client makes a new client id for each connection (penstock client list), or raise it."),
+    Bound(METRICS_CONNECTIONS, "Connections to the server for metrics.", "penstock.metrics.connections.max", "bound-reached", "The oldest without a whole request is closed; where there is none, the new one waits.", "See who connects to it and asks nothing, or raise it."),
+    Bound(AUDIT_ENTRIES, "Audit entries of one kind in a second, of one process: so many logins, twice as many changes, a third of denials and of failed logins.", "penstock.audit.entries.max.per.second", "bound-reached", "None: the audit file says how many entries were left out.", "See who fails to log in or is denied so often (penstock audit), or raise it."),
+    Bound(AUDIT_FILES, "Audit files that are kept, each of penstock.audit.file.max.bytes.", "penstock.audit.files", "bound-reached", "None: the oldest entries are deleted.", "Copy audit files to another host in time, see who causes so many entries (penstock audit), or raise it."),
+    Bound(CLIENT_METRICS, "Client instances whose pushed metrics (KIP-714) are kept, in one network process.", "penstock.client.metrics.instances.max", "bound-reached", "None: the metrics of the instance that was silent longest are not shown.", "Let subscriptions match fewer clients (penstock client metrics), or raise it: each takes up to 64 KB."),
 )  # fmt: skip
 """Append only: a process counts by the place in this table (`ring/bound_table.py`)."""
 

@@ -52,7 +52,9 @@ def run(seat: Seat) -> int:
 
 def _auditor(seat: Seat, disk: Disk, loop: Loop, log: Log) -> Auditor:
     config = seat.config
-    opened = partial(AuditFile, disk, seat.data_dir, config.int(MAX_BYTES), config.int(FILES))
+    opened = partial(
+        AuditFile, disk, seat.data_dir, config.int(MAX_BYTES), config.int(FILES), log.reach
+    )
     one = Flusher(1)
     loop.register(one.fd, select.EPOLLIN, one)
     return Auditor(seat.security, opened, OsClock(), one, log)

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from appliance.authorization.rights import Callers, Rights
 from appliance.base.errors import UNKNOWN_SERVER_ERROR, DiskFull, StorageFailed
+from appliance.config.bounds import CALLERS, setting_of
 from appliance.control.barrier import ControlBarrier
 from appliance.control.broker.addresses import Addresses, own_controllers
 from appliance.control.broker.asking import Asking, BrokerAsker, others
@@ -130,8 +131,8 @@ class Control:
 
     def _make_deciders(self, started: Started) -> None:
         """Makes the objects that decide requests."""
-        seat = self._seat
-        self._mutations = Mutations(seat, self._clock, self._quorum.images.committed)
+        seat, reach = self._seat, self._log.reach
+        self._mutations = Mutations(seat, self._clock, self._quorum.images.committed, reach)
         self._followers = Followers(seat, self._quorum, self._mutations, self._room)
         self._contexts = Contexts(
             seat,
@@ -145,7 +146,7 @@ class Control:
             lambda now_ms: self._duties.electing(now_ms, self._prober.busy),
             self.doors,
         )
-        self._callers = Callers(seat.authorizer)
+        self._callers = Callers(seat.authorizer, seat.config.int(setting_of(CALLERS)), reach)
         self._deciding = Deciding(
             seat, self._quorum, self._requests, self._contexts, self._mutations, self._callers
         )

@@ -15,6 +15,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 from appliance.base.os_disk import OsDisk
+from appliance.config.bounds import AUDIT_ENTRIES, METRICS_CONNECTIONS, setting_of
 from appliance.config.otlp import Target
 from appliance.exporter.door import MetricsDoor
 from appliance.exporter.exposition import CONTENT_TYPE
@@ -56,9 +57,11 @@ def run(post: Post, log: Log) -> int:
     rounds = ExporterRounds(exporter, pusher, bugs, clock)
     server = None
     if post.listener is not None:
-        trail = Trail(post.tables.security.regions[EXPORTER])
+        most = post.config.int(setting_of(AUDIT_ENTRIES))
+        trail = Trail(post.tables.security.regions[EXPORTER], most, reach=log.reach)
         door = MetricsDoor(post.config, log, trail)
-        server = HttpServer(post.listener, pages.answer, rounds.on_bug, door)
+        most = post.config.int(setting_of(METRICS_CONNECTIONS))
+        server = HttpServer(post.listener, pages.answer, rounds.on_bug, door, most, log.reach)
     while os.getppid() == post.supervisor:
         wait_s = rounds.run_due()
         if server is None:

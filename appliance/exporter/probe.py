@@ -112,16 +112,23 @@ def _refuse(what: str, code: int) -> None:
         raise _Refused(f"{what}: {error_name(code)}", soon=code in _SOON)
 
 
+def _first(rows: Sequence[Any]) -> Any:
+    """The row of what was asked for."""
+    if not rows:
+        raise NoAnswer("an answer leaves out what was asked for")
+    return rows[0]
+
+
 def _partitions(node: Dialogue, node_id: int, cluster_id: str, ioprocs: int) -> list[int]:
     """Those of the topic that this node leads; it is made where there is none."""
     topic = topic_of(node_id)
     answer = node.ask_server(*_METADATA, _about(topic))
     if answer.cluster_id != cluster_id:
         raise _Refused(f"a node of another cluster answers: {answer.cluster_id}", soon=False)
-    found = answer.topics[0]
+    found = _first(answer.topics)
     if found.error_code == errors.UNKNOWN_TOPIC_OR_PARTITION:
         _make(node, topic, node_id, ioprocs)
-        found = node.ask_server(*_METADATA, _about(topic)).topics[0]
+        found = _first(node.ask_server(*_METADATA, _about(topic)).topics)
     _refuse(f"topic {topic}", found.error_code)
     led = [one.partition_index for one in found.partitions if one.leader_id == node_id]
     if not led:
@@ -149,7 +156,7 @@ def _make(node: Dialogue, topic: str, node_id: int, ioprocs: int) -> None:
     }  # fmt: skip
     try:
         asked = {"topics": [wanted], "timeout": node.left_ms, "validate_only": False}
-        made = node.ask_server(*_CREATE, asked).topics[0]
+        made = _first(node.ask_server(*_CREATE, asked).topics)
     except NoAnswer as why:
         raise NotProbed(f"topic {topic}, which it is probed with, is not made: {why}") from None
     if made.error_code not in (errors.NONE, errors.TOPIC_ALREADY_EXISTS):
@@ -165,7 +172,7 @@ def _written(node: Dialogue, partitions: list[int], node_id: int) -> dict[int, i
     topic = {"name": topic_of(node_id), "partition_data": data}
     asked = {"transactional_id": None, "acks": -1, "timeout": node.left_ms, "topic_data": [topic]}
     offsets = {}
-    for one in node.ask_server(*_PRODUCE, asked).responses[0].partition_responses:
+    for one in _first(node.ask_server(*_PRODUCE, asked).responses).partition_responses:
         _refuse(f"a record is refused by {topic_of(node_id)}-{one.index}", one.error_code)
         offsets[one.index] = one.base_offset
     return offsets
@@ -227,5 +234,5 @@ def _join(coordinator: Dialogue, group: str) -> None:
     )
     _refuse("a group does not come together", synced.error_code)
     _refuse("a group is not left", coordinator.ask_server(*_LEAVE, me).error_code)
-    gone = coordinator.ask_server(*_DELETE, {"groups_names": [group]}).results[0]
+    gone = _first(coordinator.ask_server(*_DELETE, {"groups_names": [group]}).results)
     _refuse("a group is not deleted", gone.error_code)

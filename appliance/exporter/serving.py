@@ -18,10 +18,12 @@ from http import HTTPStatus
 from ipaddress import ip_address
 from typing import Final, NamedTuple
 
+from appliance.config.bounds import METRICS_CONNECTIONS, setting_of
 from appliance.exporter.door import MetricsDoor
 
 MOST: Final = 64
-"""Connections at a time; the others wait in the backlog while all of these are answered."""
+"""Connections at a time by default; the others wait in the backlog while all of these are
+answered."""
 _ACCEPTED: Final = 64
 """Connections that are taken in one turn."""
 _PATIENCE_NS: Final = 10_000_000_000
@@ -63,7 +65,8 @@ class _Caller:
 class HttpServer:
     """listener: bound, listening and non-blocking. answer: by the target of a request, such as
     /metrics?x=y, and when that came (monotonic); None: not yet. on_bug: is told where an exception
-    was met, and which. door: who may ask."""
+    was met, and which. door: who may ask. most: connections at a time. reach: told when there are
+    more."""
 
     def __init__(
         self,
@@ -71,7 +74,11 @@ class HttpServer:
         answer: Callable[[str, int], HttpAnswer | None],
         on_bug: Callable[[str, Exception], object],
         door: MetricsDoor,
+        most: int = MOST,
+        reach: Callable[[str, str], object] = lambda _bound, _why: None,
     ) -> None:
+        self._most = most
+        self._reach = reach
         self._listener = listener
         self._door = door
         self._answer = answer
@@ -105,7 +112,7 @@ class HttpServer:
         now = now_ns()
         for caller in [one for one in self._callers.values() if now >= one.until_ns]:
             self._close(caller)
-        if self._full and len(self._callers) < MOST:
+        if self._full and len(self._callers) < self._most:
             with suppress(OSError):  # the next turn tries again
                 self._epoll.register(self._listener.fileno(), select.EPOLLIN)
                 self._full = False
@@ -118,7 +125,7 @@ class HttpServer:
 
     def _accept_all(self, now_ns: int) -> None:
         for _ in range(_ACCEPTED):
-            if len(self._callers) >= MOST and not self._make_room():
+            if len(self._callers) >= self._most and not self._make_room():
                 self._full = True
                 self._epoll.unregister(self._listener.fileno())
                 return
@@ -140,6 +147,8 @@ class HttpServer:
         """Hang up on the oldest connection without a whole request. Return whether there is one."""
         idle = (one for one in self._callers.values() if not one.waits and not one.left)
         oldest = next(idle, None)
+        why = f"{self._most} connections: {setting_of(METRICS_CONNECTIONS)}"
+        self._reach(METRICS_CONNECTIONS, why)
         if oldest is not None:
             self._close(oldest)
         return oldest is not None

@@ -17,6 +17,8 @@ from zlib import crc32
 
 from appliance.base import errors
 from appliance.base.dataclass import dataclass
+from appliance.config.bounds import CLIENT_METRICS as INSTANCES
+from appliance.config.bounds import setting_of
 from appliance.config.metrics_settings import CLIENT_METRICS as SETTINGS
 from appliance.metadata.identity import new_uuid
 from appliance.metadata.image import CLIENT_METRICS, MetadataImage
@@ -86,12 +88,20 @@ class _Instance:
 
 
 class ClientMetricsPushes:
-    """rows: where pushes are kept. max_bytes: of one push. random: so many random bytes."""
+    """rows: where pushes are kept. max_bytes: of one push. random: so many random bytes. reach:
+    told of a bound that was reached, and why."""
 
-    __slots__ = ("_applied", "_instances", "_random", "_rows", "_rules", "max_bytes")
+    __slots__ = ("_applied", "_instances", "_random", "_reach", "_rows", "_rules", "max_bytes")
 
-    def __init__(self, rows: PushRows, max_bytes: int, random: Callable[[int], bytes]) -> None:
+    def __init__(
+        self,
+        rows: PushRows,
+        max_bytes: int,
+        random: Callable[[int], bytes],
+        reach: Callable[[str, str], None],
+    ) -> None:
         self._rows = rows
+        self._reach = reach
         self._random = random
         self._instances: dict[bytes, _Instance] = {}
         self._rules: tuple[Rule, ...] = ()
@@ -138,7 +148,9 @@ class ClientMetricsPushes:
                 *(who.get(f"client_software_{key}", "") for key in ("name", "version")),
             )
             interval_ms = known.subscription.interval_ms
-            self._rows.write_push(instance, named, now_ms, interval_ms, codec, ending, payload)
+            if self._rows.write_push(instance, named, now_ms, interval_ms, codec, ending, payload):
+                why = f"more client instances push: {setting_of(INSTANCES)}"
+                self._reach(INSTANCES, why)
         return code
 
     def _refusal(

@@ -129,7 +129,8 @@ class Assembly:
         self._events = events
         self._clock = clock
         self._workers = workers
-        self._callers = Callers(seat.authorizer)
+        most = seat.config.int(bounds.setting_of(bounds.CALLERS))
+        self._callers = Callers(seat.authorizer, most, events.reach)
         self._node_id = seat.config.int("node.id")
         alone = len(seat.log_dirs) == 1  # then nobody asks for ids
         self._dirs = LogDirs.of(seat.data_dir) if alone else read_log_dirs(disk, seat.log_dirs)

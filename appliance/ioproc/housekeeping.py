@@ -62,7 +62,8 @@ class Housekeeping:
         self._relieve_ns = 0
         self._round: Iterator[None] | None = None  # over partitions: one at a time
         self._number = 0
-        self._writing: dict[tuple[str, int], None] = {}  # file, number of the log folder
+        # File, number of the log folder → of which partitions.
+        self._writing: dict[tuple[str, int], list[Partition]] = {}
         self._watermarks: dict[Partition, int] = {}  # as written last
         self._next_recovery_ns = 0
         self._next_watermark_ns = 0
@@ -277,11 +278,12 @@ class Housekeeping:
                 points = {(p.topic, p.index): p.log.recovery_point for p in those}
                 for partition in those:
                     del moved[partition]
-                self._write(checkpoints.RECOVERY_POINT, number, points)
+                self._write(checkpoints.RECOVERY_POINT, number, points, those)
 
     def _checkpoint_watermarks(self) -> None:
         written = self._watermarks
         marks: dict[int, Offsets] = {}
+        those: dict[int, list[Partition]] = {}
         for partition in self._core.partitions.values():
             number = partition.directory
             if (
@@ -291,23 +293,36 @@ class Housekeeping:
                 written[partition] = partition.high_watermark
                 key = (partition.topic, partition.index)
                 marks.setdefault(number, {})[key] = partition.high_watermark
+                those.setdefault(number, []).append(partition)
         for number, offsets in marks.items():
-            self._write(checkpoints.HIGH_WATERMARK, number, offsets)
+            self._write(checkpoints.HIGH_WATERMARK, number, offsets, those[number])
 
-    def _write(self, name: str, number: int, offsets: Offsets) -> None:
+    def _write(self, name: str, number: int, offsets: Offsets, partitions: list[Partition]) -> None:
         if offsets:
-            self._writing[name, number] = None
+            self._writing[name, number] = partitions
             path = self._dirs.paths[number]
             merge = partial(checkpoints.merge, self._disk, path, name, offsets)
             self._chores.submit((name, number), merge)
 
     def _take(self) -> None:
         for done in self._chores.take_ended():
-            self._writing.pop(done.tag, None)  # a tag of two is a checkpoint's
+            partitions = self._writing.pop(done.tag, [])  # a tag of two is a checkpoint's
             if done.failure is not None:
+                self._write_again(done.tag, partitions)
                 if not isinstance(done.failure, StorageFailed):
                     raise done.failure
                 self._events.event(WARNING, "chore-failed", cause=done.failure)
+
+    def _write_again(self, tag: tuple[object, ...], partitions: list[Partition]) -> None:
+        """A checkpoint was not written: it is the next time, also of those that move no more."""
+        for partition in partitions:
+            if tag[0] == checkpoints.HIGH_WATERMARK:
+                self._watermarks.pop(partition, None)
+            elif partition.broken is None and self._serves(partition):
+                self._core.syncing.moved[partition] = None
+
+    def _serves(self, partition: Partition) -> bool:
+        return self._core.partitions.get(partition.handle) is partition
 
     # Retention ------------------------------------------------------------------------------------
 

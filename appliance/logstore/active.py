@@ -49,7 +49,8 @@ NEW_EPOCH: Final = -2
 FARTHEST: Final = (1 << 31) - 1
 """An offset relative to a segment's base has 32 bits in the indexes."""
 
-_NEVER: Final = 1 << 61
+_NEVER: Final = (1 << 63) - 1
+"""No timestamp is later: an empty segment takes a batch whatever its time."""
 """Later than every time; small enough that compiled code compares it without an object."""
 _PATCH: Final = Struct(">qii")  # base offset, batch length, leader epoch
 _PRODUCER: Final = Struct(">q")

@@ -284,8 +284,8 @@ class PartitionLog:
     def _roll(self, base: int) -> None:
         """Begin a new segment at `base`, behind which the next batch comes."""
         self.commit()
-        active = self.active
-        new = Segment(self.path, base, 0)
+        active, new = self.active, Segment(self.path, base, 0)
+        assert base > active.base, "an empty segment takes any batch"
         try:
             active.close_times()
             active.write_indexes(self._disk)

@@ -74,11 +74,13 @@ class Exchanges:
         """Its deadline is to be kept to the millisecond. A deadline stays in the heap when its
         exchange ends: fetches that wait for weeks and are woken at once would fill the memory, so
         that the heap is bounded by what lives."""
-        deadlines = self.deadlines
-        if len(deadlines) > _MOST_OVER + 2 * len(self.living):
-            deadlines[:] = [entry for entry in deadlines if self._is_due_some_day(entry)]
-            heapq.heapify(deadlines)
-        heapq.heappush(deadlines, (x.deadline_ns, x.number, DEADLINE))
+        if len(self.deadlines) > _MOST_OVER + 2 * len(self.living):
+            self._drop_over()
+        heapq.heappush(self.deadlines, (x.deadline_ns, x.number, DEADLINE))
+
+    def _drop_over(self) -> None:
+        self.deadlines[:] = [entry for entry in self.deadlines if self._is_due_some_day(entry)]
+        heapq.heapify(self.deadlines)
 
     def _is_due_some_day(self, entry: tuple[int, int, int]) -> bool:
         deadline, number, index = entry
@@ -88,7 +90,9 @@ class Exchanges:
         return index in x.pending if index != DEADLINE else x.deadline_ns == deadline
 
     def wake_at(self, x: Exchange, index: int, when_ns: int) -> None:
-        """End the wait that is pending by this index at `when_ns`."""
+        """End the wait that is pending by this index at `when_ns`. Bounded as `schedule` is."""
+        if len(self.deadlines) > _MOST_OVER + 2 * len(self.living):
+            self._drop_over()
         heapq.heappush(self.deadlines, (when_ns, x.number, index))
 
     def next_due(self, now_ns: int) -> tuple[Exchange, int] | None:

@@ -109,7 +109,7 @@ class NetprocHost(Host):
         pushes = seat.pushes.rows[seat.index]
         pushes.clear_rows()
         most = seat.config.int("telemetry.max.bytes")
-        self.client_metrics = ClientMetricsPushes(pushes, most, os.urandom)
+        self.client_metrics = ClientMetricsPushes(pushes, most, os.urandom, shared.log.reach)
         self.listeners = shared.listeners
         most = share_descriptors(shared.limits)
         self._segments = SegmentFiles(seat.partitions, self.log_dirs, most=most)

@@ -57,7 +57,8 @@ class ClientThrottling:
         self._ties = count()
         self._warned: dict[tuple[str, Entity], int] = {}
         size_ms = seat.config.int("quota.window.size.seconds") * 1000
-        self.meters = Meters(seat.quotas, seat.index, Windows(seat.quotas.windows, size_ms))
+        windows = Windows(seat.quotas.windows, size_ms)
+        self.meters = Meters(seat.quotas, seat.index, windows, reach=log.reach)
         self.watch = Stopwatch(clock)
         self.active = False
 

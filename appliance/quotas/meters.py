@@ -6,10 +6,11 @@ meter's rows over all regions. What can be withheld is given to whoever's window
 everywhere, however much it is.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from appliance.base.dataclass import dataclass
+from appliance.config.bounds import QUOTA_CLIENTS, setting_of
 from appliance.quotas.bucket import Bucket
 from appliance.quotas.limits import (
     ARRIVAL,
@@ -77,11 +78,28 @@ class MeterUsage:
 class Meters:
     """The meters of the process that owns `region` of the table."""
 
-    __slots__ = ("_bucket", "_kinds", "_known", "_limits", "_region", "_rows", "_table", "_windows")
+    __slots__ = (
+        "_bucket",
+        "_kinds",
+        "_known",
+        "_limits",
+        "_reach",
+        "_region",
+        "_rows",
+        "_table",
+        "_windows",
+    )
 
     def __init__(
-        self, table: QuotaTable, region: int, windows: Windows, bucket: Bucket | None = None
+        self,
+        table: QuotaTable,
+        region: int,
+        windows: Windows,
+        bucket: Bucket | None = None,
+        reach: Callable[[str, str], object] = lambda _bound, _why: None,
     ) -> None:
+        """reach: told when somebody is forgotten whose use still counts, and why."""
+        self._reach = reach
         assert table.windows == windows.count
         self._table = table
         self._region = region
@@ -300,7 +318,10 @@ class Meters:
 
     def _claim(self, meter: Meter, digest: bytes) -> int:
         """A row of mine for a new meter; whoever had it before is forgotten."""
-        at = self._table.claim(self._region, meter)
+        at, behind_ms = self._table.claim(self._region, meter)
+        if 0 <= behind_ms <= self._windows.all_ms:
+            why = f"more than {self._table.rows} clients: {setting_of(QUOTA_CLIENTS)}"
+            self._reach(QUOTA_CLIENTS, why)
         for former in [one for one, row in self._rows.items() if row == at]:
             del self._rows[former]
             self._known.clear()

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from appliance.config.bounds import PLACES
 from appliance.ring.event_ring import SUPERVISOR
 from appliance.ring.process_table import peers_of
+from appliance.ring.security_table import EXPORTER
 
 _COUNT: Final = 0
 _LAST_MS: Final = 1
@@ -60,14 +61,14 @@ class BoundRegion:
 
 
 class BoundTable:
-    """A region for the supervisor and for each place of a process, over `bytes_needed(...)` bytes,
-    all zero at first."""
+    """A region for the supervisor, the exporter and each place of a process, over
+    `bytes_needed(...)` bytes, all zero at first."""
 
     __slots__ = ("regions",)
 
     def __init__(self, memory: memoryview, *, ioprocs: int, netprocs: int) -> None:
         assert len(memory) >= self.bytes_needed(ioprocs, netprocs)
-        names = (SUPERVISOR, *map(str, peers_of(ioprocs, netprocs)))
+        names = (SUPERVISOR, EXPORTER, *map(str, peers_of(ioprocs, netprocs)))
         self.regions = {
             name: BoundRegion(memory[n * _REGION : (n + 1) * _REGION])
             for n, name in enumerate(names)
@@ -76,7 +77,7 @@ class BoundTable:
     @staticmethod
     def bytes_needed(ioprocs: int, netprocs: int) -> int:
         """Size of the table's memory in bytes."""
-        return (2 + ioprocs + netprocs) * _REGION
+        return (3 + ioprocs + netprocs) * _REGION
 
     def reached(self) -> list[ReachedBound]:
         """Sums over all processes, by name."""

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from appliance.ring.regions import regions
 
-ROWS: Final = 256
+DEFAULT_ROWS: Final = 256
 PAYLOAD: Final = 64 << 10
 """Most bytes of one push, as they come."""
 PATIENCE: Final = 2
@@ -77,10 +77,11 @@ class Pushed(NamedTuple):
 class PushRows:
     """The region of one netproc, as that netproc writes it."""
 
-    __slots__ = ("_memory", "_rows", "_words")
+    __slots__ = ("_memory", "_most", "_rows", "_words")
 
-    def __init__(self, words: memoryview, memory: memoryview) -> None:
+    def __init__(self, words: memoryview, memory: memoryview, most: int = DEFAULT_ROWS) -> None:
         self._words = words
+        self._most = most
         self._memory = memory
         self._rows: dict[bytes, int] = {}
 
@@ -99,10 +100,12 @@ class PushRows:
         codec: int,
         ended: bool,
         payload: bytes | memoryview,
-    ) -> None:
-        """This is what it says now. instance: 16 bytes. payload: at most PAYLOAD bytes."""
+    ) -> bool:
+        """This is what it says now. instance: 16 bytes. payload: at most PAYLOAD bytes. Returns
+        whether the row was of another one, which had not been silent for long."""
         assert len(instance) == 16 and len(payload) <= PAYLOAD
-        row = self._row(instance)
+        before = self._words[_PUSHED_OUT]
+        row = self._row(instance, now_ms)
         words, at = self._words, _at(row)
         pushes = words[at + _PUSHES] + 1
         words[at + _VERSION] += 1 + (words[at + _VERSION] & 1)
@@ -120,22 +123,26 @@ class PushRows:
         words[at + _VERSION] += 1
         if row == words[_COUNT]:
             words[_COUNT] = row + 1
+        return bool(words[_PUSHED_OUT] != before)
 
-    def _row(self, instance: bytes) -> int:
+    def _row(self, instance: bytes, now_ms: int) -> int:
         row = self._rows.get(instance)
         if row is None:
             row = int(self._words[_COUNT])
-            if row == ROWS:
-                row = self._silent_longest()
+            if row == self._most:
+                row = self._silent_longest(now_ms)
             self._words[_at(row) + _PUSHES] = 0
             self._rows[instance] = row
         return row
 
-    def _silent_longest(self) -> int:
-        pushed = self._words[_HEADER + _PUSHED : _at(ROWS) : _ROW].tolist()
+    def _silent_longest(self, now_ms: int) -> int:
+        words = self._words
+        pushed = words[_HEADER + _PUSHED : _at(self._most) : _ROW].tolist()
         row = pushed.index(min(pushed))
         del self._rows[next(one for one, its in self._rows.items() if its == row)]
-        self._words[_PUSHED_OUT] += 1
+        at = _at(row)
+        if not words[at + _ENDED] and now_ms - min(pushed) < PATIENCE * words[at + _INTERVAL]:
+            words[_PUSHED_OUT] += 1
         return row
 
     def _say(self, at: int, who: PushingClient) -> None:
@@ -151,22 +158,23 @@ class PushRows:
 
 class PushTable:
     """The table over `bytes_needed(...)` bytes, all zero at first; untouched rows cost nothing.
-    rows: of each netproc, for it to write."""
+    rows: of each netproc, for it to write. most: rows of each."""
 
-    __slots__ = ("_regions", "rows")
+    __slots__ = ("_most", "_regions", "rows")
 
-    def __init__(self, memory: memoryview, netprocs: int) -> None:
-        self._regions = regions(memory, netprocs, self.bytes_needed(1))
-        self.rows = tuple(PushRows(words, part) for words, part in self._regions)
+    def __init__(self, memory: memoryview, netprocs: int, most: int = DEFAULT_ROWS) -> None:
+        self._most = most
+        self._regions = regions(memory, netprocs, self.bytes_needed(1, most))
+        self.rows = tuple(PushRows(words, part, most) for words, part in self._regions)
 
     @staticmethod
-    def bytes_needed(netprocs: int) -> int:
+    def bytes_needed(netprocs: int, most: int = DEFAULT_ROWS) -> int:
         """Size of the table's memory in bytes."""
-        return netprocs * (_HEADER + ROWS * _ROW) * 8
+        return netprocs * (_HEADER + most * _ROW) * 8
 
     @property
     def pushed_out(self) -> int:
-        """How often a client's row was given to another one."""
+        """How often the row of a client that was not silent was given to another one."""
         return sum(words[_PUSHED_OUT] for words, _ in self._regions)
 
     def read(self, now_ms: int) -> Iterator[Pushed]:
@@ -174,7 +182,7 @@ class PushTable:
         monotonic."""
         found: dict[bytes, Pushed] = {}
         for netproc, (words, memory) in enumerate(self._regions):
-            for row in range(min(words[_COUNT], ROWS)):
+            for row in range(min(words[_COUNT], self._most)):
                 one = _read(netproc, row, words, memory)
                 if one is None:
                     continue

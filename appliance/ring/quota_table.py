@@ -101,18 +101,21 @@ class QuotaTable:
 
     # Its own process writes -----------------------------------------------------------------------
 
-    def claim(self, region: int, meter: Meter) -> int:
+    def claim(self, region: int, meter: Meter) -> tuple[int, int]:
         """A row for a meter that has none in this region: a fresh one, else the one that was used
-        least recently."""
+        least recently. Returns (the row, by how many ms another one was used later; -1 for a fresh
+        one)."""
         start = region * self._region
         words = self._words
         count = words[start + _COUNT]
+        behind_ms = -1
         if count < self.rows:
             at = self._at(region, count)
         else:
-            at = min(
-                (self._at(region, row) for row in range(count)), key=lambda p: words[p + _USED_MS]
-            )
+            used = [words[self._at(region, row) + _USED_MS] for row in range(count)]
+            oldest = min(used)
+            at = self._at(region, used.index(oldest))
+            behind_ms = max(used) - oldest
         for word in range(at, at + self._row):
             words[word] = 0
         name = f"{meter.user}\0{meter.client_id}".encode()[:_NAME_BYTES]
@@ -124,7 +127,7 @@ class QuotaTable:
         if count < self.rows:
             words[start + _COUNT] = count + 1
         words[start + _CHANGED] += 1
-        return at
+        return at, behind_ms
 
     def add(self, at: int, slot: int, amount: int, now_ms: int) -> None:
         """Count for the window `slot`; a negative amount takes back."""

@@ -14,7 +14,9 @@ from appliance.ring.event_ring import EventTable
 from appliance.ring.lag_table import LagTable
 from appliance.ring.partition_table import PartitionTable
 from appliance.ring.process_table import ProcessTable
+from appliance.ring.push_table import DEFAULT_ROWS as PUSH_ROWS
 from appliance.ring.push_table import PushTable
+from appliance.ring.quota_table import DEFAULT_ROWS as QUOTA_ROWS
 from appliance.ring.quota_table import QuotaTable
 from appliance.ring.security_table import SecurityTable
 
@@ -25,10 +27,10 @@ SEGMENT: Final = "penstock-tables-"
 """How the name of the shared memory begins that holds the tables."""
 
 _MAGIC: Final = int.from_bytes(b"penstock", "little")
-FORMAT: Final = 21
+FORMAT: Final = 22
 """Raise it with every change of a table's columns: an older reader refuses then. A test holds it
 against what they were (`tests/ring/test_tables.py`)."""
-_HEAD: Final = 8  # words: magic, format, pid, start, and the shape
+_HEAD: Final = 16  # words: magic, format, pid, start, and the shape
 
 
 class Shape(NamedTuple):
@@ -38,6 +40,8 @@ class Shape(NamedTuple):
     netprocs: int
     partition_rows: int
     quota_windows: int
+    quota_rows: int = QUOTA_ROWS
+    push_rows: int = PUSH_ROWS
 
 
 class Head(NamedTuple):
@@ -78,17 +82,17 @@ class Tables:
         for size in _sizes(shape):
             cut.append(memory[at : at + size])
             at += size
-        ioprocs, netprocs, rows, windows = shape
+        ioprocs, netprocs, rows, windows, quota_rows, push_rows = shape
         self.shape = shape
         self._head = memory[: _HEAD * 8].cast("q")
         self.processes = ProcessTable(cut[0], ioprocs=ioprocs, netprocs=netprocs)
         self.partitions = PartitionTable(cut[1], rows, netprocs)
-        self.quotas = QuotaTable(cut[2], netprocs + 1, windows)
+        self.quotas = QuotaTable(cut[2], netprocs + 1, windows, quota_rows)
         self.counters = Counters(cut[3], ioprocs=ioprocs, netprocs=netprocs)
         self.clients = ClientTable(cut[4], netprocs)
         self.lags = LagTable(cut[5], ioprocs)
         self.events = EventTable(cut[6], ioprocs=ioprocs, netprocs=netprocs)
-        self.pushes = PushTable(cut[7], netprocs)
+        self.pushes = PushTable(cut[7], netprocs, push_rows)
         self.security = SecurityTable(cut[8], ioprocs=ioprocs, netprocs=netprocs)
         self.bounds = BoundTable(cut[9], ioprocs=ioprocs, netprocs=netprocs)
 
@@ -106,16 +110,16 @@ class Tables:
 
 
 def _sizes(shape: Shape) -> list[int]:
-    ioprocs, netprocs, rows, windows = shape
+    ioprocs, netprocs, rows, windows, quota_rows, push_rows = shape
     sizes = (
         ProcessTable.bytes_needed(ioprocs, netprocs),
         PartitionTable.bytes_needed(rows, netprocs),
-        QuotaTable.bytes_needed(netprocs + 1, windows),
+        QuotaTable.bytes_needed(netprocs + 1, windows, quota_rows),
         Counters.bytes_needed(ioprocs, netprocs),
         ClientTable.bytes_needed(netprocs),
         LagTable.bytes_needed(ioprocs),
         EventTable.bytes_needed(ioprocs, netprocs),
-        PushTable.bytes_needed(netprocs),
+        PushTable.bytes_needed(netprocs, push_rows),
         SecurityTable.bytes_needed(ioprocs, netprocs),
         BoundTable.bytes_needed(ioprocs, netprocs),
     )
@@ -132,5 +136,5 @@ def read_head(memory: memoryview) -> Head:
         raise UnknownTables("the appliance is just starting")
     if words[1] != FORMAT:
         raise UnknownTables(f"its tables have format {words[1]}, this program reads {FORMAT}")
-    shape = Shape(*words[4:8])
+    shape = Shape(*words[4 : 4 + len(Shape._fields)])
     return Head(words[2], words[3], shape, Tables.bytes_needed(shape))

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from appliance.base.caller import Caller
+from appliance.config.bounds import AUDIT_ENTRIES, setting_of
 from appliance.ring.event_ring import EventWriter
 from appliance.ring.security_table import (
     ACCESS_DENIED,
@@ -22,11 +23,12 @@ from appliance.ring.security_table import (
     FAILED,
     LOGIN,
     LOGIN_FAILED,
+    LOST,
     SUCCEEDED,
     SecurityRegion,
 )
 
-MOST: Final = {LOGIN: 100, LOGIN_FAILED: 32, ACCESS_DENIED: 32, CHANGED: 200}
+MOST: Final = 100
 """Entries of a kind in a second, of each process; the ring has room for all of them twice."""
 LONGEST: Final = 256
 """Characters of a value."""
@@ -36,21 +38,31 @@ _EVERY_NS: Final = 1_000_000_000
 _PRIORITY: Final = 5
 
 
+def most_of(most: int) -> dict[int, int]:
+    """Entries of each kind in a second: a third of what strangers cause."""
+    return {LOGIN: most, LOGIN_FAILED: most // 3, ACCESS_DENIED: most // 3, CHANGED: 2 * most}
+
+
 class Trail:
-    """Writes the entries of its process. monotonic_ns, wall_ms: clocks."""
+    """Writes the entries of its process. most: of one kind in a second, by penstock.audit.entries.
+    max.per.second. monotonic_ns, wall_ms: clocks. reach: told of the bound, and why."""
 
     def __init__(
         self,
         region: SecurityRegion,
+        most: int = MOST,
         monotonic_ns: Callable[[], int] = time.monotonic_ns,
         wall_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        reach: Callable[[str, str], object] = lambda _bound, _why: None,
     ) -> None:
+        self.reach = reach
         self.region = region
         self._writer: EventWriter = region.writer()
         self._monotonic_ns = monotonic_ns
         self._wall_ms = wall_ms
         self._since_ns = -_EVERY_NS
-        self._seen: dict[int, set[object]] = {kind: set() for kind in MOST}
+        self._seen: dict[int, set[object]] = {kind: set() for kind in range(LOST)}
+        self._most = most_of(most)
 
     def write_entry(self, kind: int, cause: object, /, **fields: str) -> None:
         """Write an entry, or count it: one with the same cause was written in this second, or too
@@ -61,8 +73,11 @@ class Trail:
             for seen in self._seen.values():
                 seen.clear()
         seen = self._seen[kind]
-        if cause in seen or len(seen) >= MOST[kind]:
+        if cause in seen or len(seen) >= self._most[kind]:
             self.region.leave_out(kind)
+            if cause not in seen:
+                why = f"{self._most[kind]} entries of {EVENTS[kind]} a second"
+                self.reach(AUDIT_ENTRIES, f"{why}: {setting_of(AUDIT_ENTRIES)}")
             return
         seen.add(cause)
         cut = {key: value[:LONGEST] for key, value in fields.items() if value}

@@ -88,6 +88,8 @@ class Log:
         self._levels = levels
         self.json = json
         self.trail = trail
+        if trail is not None:
+            trail.reach = self.reach
         self.bounds = bounds
         self._fd = fd
         self._journal = is_journal(fd) if journal is None else journal

@@ -130,7 +130,8 @@ class Seat:
         """The log of this process: made once, by whoever runs it."""
         name = str(self.me)
         levels = self.processes.log_levels
-        ring, trail = self.events.writer(name), Trail(self.security.regions[name])
+        most = self.config.int("penstock.audit.entries.max.per.second")
+        ring, trail = self.events.writer(name), Trail(self.security.regions[name], most)
         return Log(
             name, ring=ring, levels=levels, json=self.log_json, trail=trail,
             bounds=self.bounds.regions[name],

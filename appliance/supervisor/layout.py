@@ -9,6 +9,8 @@ from typing import Final
 from appliance.base.dataclass import dataclass
 from appliance.config.broker import BrokerConfig
 from appliance.ring.partition_table import DEFAULT_ROWS
+from appliance.ring.push_table import DEFAULT_ROWS as PUSH_ROWS
+from appliance.ring.quota_table import DEFAULT_ROWS as QUOTA_ROWS
 from appliance.ring.ring import DEFAULT_CAPACITY
 from appliance.shell import patience
 
@@ -55,6 +57,10 @@ class Layout:
     quota_windows: int = 11
     """Windows in which the rates of clients are counted: one region for each netproc, the last one
     for control."""
+    quota_rows: int = QUOTA_ROWS
+    """Clients that each of them counts."""
+    push_rows: int = PUSH_ROWS
+    """Client instances whose metrics each netproc keeps."""
     spin_us: int = 50
     """How long a loaded loop looks again before it sleeps; 0 never. About what a wake-up takes."""
     confirm_seconds: float = patience.CONFIRM_S
@@ -84,6 +90,8 @@ class Layout:
             arena_bytes=config.int("penstock.arena.bytes"),
             partition_rows=config.int("penstock.partitions.max"),
             quota_windows=config.int("quota.window.num"),
+            quota_rows=config.int("penstock.quota.clients.max"),
+            push_rows=config.int("penstock.client.metrics.instances.max"),
             spin_us=config.int("penstock.spin.us") if online_cpus() > 1 else 0,
         )
 

@@ -207,12 +207,12 @@ class Supervisor:
             started_ms=self._began_ms,
         )
         levels, as_json = self._memory.processes.log_levels, self._log.json
+        counts = self._memory.tables.bounds.regions[EXPORTER]
 
         def entry() -> int:
             self._leave_all()
             main = importlib.import_module("appliance.exporter.main")  # nobody else needs it
-            code: int = main.run(post, Log(EXPORTER, levels=levels, json=as_json))
-            return code
+            return int(main.run(post, Log(EXPORTER, levels=levels, json=as_json, bounds=counts)))
 
         window_ns = int(self._layout.crash_window_seconds * SECOND)
         policy = RestartPolicy(limit=self._layout.crash_limit, window_ns=window_ns)

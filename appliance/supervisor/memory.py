@@ -80,7 +80,10 @@ class SharedMemory:
 
     def _shape(self) -> Shape:
         layout = self.layout
-        return Shape(layout.ioprocs, layout.netprocs, layout.partition_rows, layout.quota_windows)
+        return Shape(
+            layout.ioprocs, layout.netprocs, layout.partition_rows, layout.quota_windows,
+            layout.quota_rows, layout.push_rows,
+        )  # fmt: skip
 
     def _pairs(self) -> Iterator[tuple[Peer, Peer]]:
         return ((a, b) for a in self.peers for b in self.peers if linked(a, b))

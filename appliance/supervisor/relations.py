@@ -236,6 +236,8 @@ def _tables() -> None:
         "a request may name every partition, each in a topic of its own"
     )
     assert _high("quota.window.num") <= quota_table.MOST_WINDOWS, "a region has all windows"
+    assert _default("penstock.quota.clients.max") == quota_table.DEFAULT_ROWS, "one default"
+    assert _default("penstock.client.metrics.instances.max") == Layout().push_rows, "one default"
     assert _default("quota.window.num") == Layout().quota_windows, "one default"
     known = [value for value in vars(errors).values() if isinstance(value, int)]
     assert max(known) + 1 < counters.CODES, "every error is counted"

@@ -38,7 +38,7 @@ def build(producer_id: int, epoch: int, marker: Marker, timestamp: int) -> bytea
 def read(batch: bytes | bytearray | memoryview) -> Marker | None:
     """The marker in a whole control batch; None when it ends no transaction: compaction has taken
     the marker with all of its transaction, or the record is of another kind."""
-    if not read_header(batch).record_count:
+    if read_header(batch).record_count < 1:
         return None
     try:
         record = next(iter_records(batch))

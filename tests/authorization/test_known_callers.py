@@ -3,6 +3,7 @@
 import tracemalloc
 
 from appliance.authorization.rights import AllowAll, Callers
+from appliance.config import bounds
 from tests.callers import caller
 
 
@@ -26,3 +27,15 @@ def test_many_short_ones_are_known_at_once():
     found = [callers.of(one) for one in encoded]
     assert [callers.of(one) for one in encoded] == found
     assert len(callers.known) == 2000
+
+
+def test_callers_beyond_the_bound_are_forgotten_and_served():
+    reached = []
+    callers = Callers(AllowAll(), 100_000, lambda bound, why: reached.append((bound, why)))
+    encoded = [caller("x" * 20_000 + str(number)).encode() for number in range(8)]
+    for one in encoded:
+        assert callers.of(one).caller.client_id[20_000:] in "01234567"
+    assert [bound for bound, _ in reached] == [bounds.CALLERS]
+    assert bounds.setting_of(bounds.CALLERS) in reached[0][1]
+    assert callers.of(encoded[0]) is callers.of(encoded[0])
+    assert callers.of(b"ours").everything

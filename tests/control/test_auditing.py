@@ -11,10 +11,11 @@ import pytest
 from appliance.base.caller import Caller, Principal
 from appliance.base.errors import StorageFailed
 from appliance.base.os_disk import OsDisk
+from appliance.config import bounds
 from appliance.control.history.audit_writer import AuditFile, Auditor
 from appliance.history.audit_log import entry_of
 from appliance.ring.security_table import ACCESS_DENIED, LOGIN_FAILED, SecurityTable
-from appliance.shell.audit import LONGEST, MOST, Trail
+from appliance.shell.audit import LONGEST, MOST, Trail, most_of
 from console.model.access.audit import AuditFilter, AuditReader
 from tests.console_process import typing
 from tests.control.test_keeping import Threads
@@ -46,16 +47,21 @@ class World:
         self.now_ns = 0
         self.disk = OsDisk()
         self.log = Lines()
+        self.reached = []
         self.begin()
 
+    def reach(self, bound, why):
+        assert bounds.setting_of(bound) in why
+        self.reached.append(bound)
+
     def begin(self, max_bytes=1 << 20, files=3):
-        opened = partial(AuditFile, self.disk, self.folder, max_bytes, files)
+        opened = partial(AuditFile, self.disk, self.folder, max_bytes, files, self.reach)
         self.threads = Threads()
         self.auditor = Auditor(self.table, opened, Clock(), self.threads, self.log)
 
     def trail(self, process="netproc-0"):
         region = self.table.regions[process]
-        return Trail(region, lambda: self.now_ns, lambda: NOW_MS)
+        return Trail(region, MOST, lambda: self.now_ns, lambda: NOW_MS, self.reach)
 
     def turn(self, seconds=1):
         self.now_ns += seconds * SECOND_NS
@@ -102,10 +108,11 @@ def test_a_flood_of_failures_is_bounded_and_counted(world):
         trail.note_login((0, "SASL"), "PLAIN", "", "10.0.0.1", "", why="wrong")
     world.turn()
     *failures, rest = world.entries()
-    assert [one["event"] for one in failures] == ["login-failed"] * MOST[LOGIN_FAILED]
+    assert [one["event"] for one in failures] == ["login-failed"] * most_of(MOST)[LOGIN_FAILED]
     assert (rest["event"], rest["of"]) == ("left-out", "login-failed")
-    assert rest["count"] == 2000 - MOST[LOGIN_FAILED]
+    assert rest["count"] == 2000 - most_of(MOST)[LOGIN_FAILED]
     assert world.table.logins()[0].failed == 2000
+    assert set(world.reached) == {bounds.AUDIT_ENTRIES}
     trail.note_login((0, "SASL"), "PLAIN", "", "10.0.0.1", "", why="wrong")
     world.turn()
     assert len(world.entries()) == len(failures) + 2, "a new second, and nothing is told twice"
@@ -137,7 +144,7 @@ def test_a_disk_that_fails_costs_no_entry(world):
     world.turn(60)
     assert world.entries() == [] and world.log.told == ["audit-not-written"]
     world.disk = good
-    world.auditor._open_file = partial(AuditFile, good, world.folder, 1 << 20, 3)
+    world.auditor._open_file = partial(AuditFile, good, world.folder, 1 << 20, 3, world.reach)
     world.turn(60)
     world.turn()
     assert [one["principal"] for one in world.entries()] == ["User:anna"]
@@ -190,6 +197,7 @@ def test_files_are_bounded_in_size_and_number_and_followed(world):
     names = sorted(os.listdir(world.folder))
     assert names == [f"penstock.audit.jsonl{end}" for end in ("", ".1", ".2")]
     assert all(os.path.getsize(f"{world.folder}/{one}") <= 400 for one in names)
+    assert set(world.reached) == {bounds.AUDIT_FILES}, "the oldest was deleted, which is told"
     kept = [one["principal"] for one in world.entries()]
     assert kept == seen[-len(kept) :] and len(kept) >= 4
     world.begin(max_bytes=400, files=2)

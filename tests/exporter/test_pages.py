@@ -556,9 +556,9 @@ def test_groups_are_counted_by_state_and_members_over_all_processes(world):
 def test_a_pause_is_told_until_it_is_long_over(world):
     quotas, now_ms = world.tables.quotas, world.now_ns // 1_000_000
     for kind, ended_ms in ((0, now_ms - 20_000), (1, now_ms - 5000), (2, now_ms + 200)):
-        at = quotas.claim(0, Meter(kind, "", "loader"))
+        at, _ = quotas.claim(0, Meter(kind, "", "loader"))
         quotas.pause(at, ended_ms - 250, 250, 100)
-    elsewhere = quotas.claim(1, Meter(2, "", "loader"))
+    elsewhere, _ = quotas.claim(1, Meter(2, "", "loader"))
     quotas.pause(elsewhere, now_ms - 3000, 700, 100)  # an older one of the same client
     found = world.scrape()
     client = {"user": "", "client_id": "loader"}
@@ -574,7 +574,7 @@ def test_quotas_are_told_over_all_processes(world):
     meter = Meter(0, "", "loader")
     slot = world.now_ns // SECOND
     for region in (0, 1):
-        at = quotas.claim(region, meter)
+        at, _ = quotas.claim(region, meter)
         quotas.set_limit(at, 1000.0, 0)
         quotas.add(at, slot, 5000, 1)
         quotas.pause(at, 0, 10, 100)

@@ -9,6 +9,7 @@ import threading
 import pytest
 from exporter_world import SECOND, World
 
+from appliance.config import bounds
 from appliance.config.load import load
 from appliance.exporter.door import MetricsDoor
 from appliance.exporter.knock import unanswered
@@ -34,13 +35,19 @@ class Place:
     """A server in this thread: `turn` until it has nothing to do."""
 
     def __init__(self, door=None):
+        self.reached = []
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
         self.listener.setblocking(False)
         self.now_ns = 0
         self.asked = []
         self.not_yet = False
         self.server = HttpServer(
-            self.listener, self.answer, self.on_bug, door or MetricsDoor(config(), None)
+            self.listener,
+            self.answer,
+            self.on_bug,
+            door or MetricsDoor(config(), None),
+            MOST,
+            lambda bound, why: self.reached.append((bound, why)),
         )
         self.mine = []
 
@@ -157,6 +164,8 @@ def test_idle_connections_keep_no_probe_waiting(place):
     assert place.ask(b"GET /livez HTTP/1.1\r\n\r\n").endswith(b"short\n")
     assert place.now_ns == 0, "nobody had to wait until their time was over"
     assert len(place.server._callers) <= MOST
+    bound, why = place.reached[-1]
+    assert bound == bounds.METRICS_CONNECTIONS and bounds.setting_of(bound) in why
     place.turn()
     assert idle[-1].fileno() in [sock.fileno() for sock in place.mine]
     idle[-1].sendall(b"GET / HTTP/1.1\r\n\r\n")

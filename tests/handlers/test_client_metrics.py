@@ -4,6 +4,7 @@
 import pytest
 
 from appliance.base import errors
+from appliance.config import bounds
 from appliance.handlers import client_metrics
 from appliance.handlers.client_metrics import ALL, NOBODY, ClientMetricsPushes
 from appliance.metadata.image import CLIENT_METRICS, MetadataImage
@@ -15,9 +16,15 @@ WHO = {"client_id": "loader-1", "client_software_name": "a-client"}
 
 
 class World:
-    def __init__(self, max_bytes=PAYLOAD):
-        self.table = PushTable(memoryview(bytearray(PushTable.bytes_needed(1))), 1)
-        self.machine = ClientMetricsPushes(self.table.rows[0], max_bytes, lambda size: b"i" * size)
+    def __init__(self, max_bytes=PAYLOAD, most=4):
+        self.table = PushTable(memoryview(bytearray(PushTable.bytes_needed(1, most))), 1, most)
+        self.reached = []
+        self.machine = ClientMetricsPushes(
+            self.table.rows[0],
+            max_bytes,
+            lambda size: b"i" * size,
+            lambda bound, why: self.reached.append((bound, why)),
+        )
         self.image = MetadataImage()
         self.now_ms = 1_000_000
 
@@ -117,3 +124,17 @@ def test_only_so_many_clients_are_remembered(world, monkeypatch):
 def test_clients_are_told_that_they_can_push_while_somebody_is_subscribed(world):
     assert client_metrics.offered(world.image)
     assert not client_metrics.offered(MetadataImage())
+
+
+def test_instances_beyond_the_bound_take_the_place_of_the_most_silent(world):
+    for number in range(6):
+        instance = bytes([number]) * 15 + b"x"
+        assert world.ask(instance)[0] == errors.NONE
+        assert world.push(b"one", instance) == errors.NONE
+        world.now_ms += 1
+    assert [bound for bound, _ in world.reached] == [bounds.CLIENT_METRICS] * 2
+    assert bounds.setting_of(bounds.CLIENT_METRICS) in world.reached[0][1]
+    assert sorted(one.instance[0] for one in world.kept()) == [2, 3, 4, 5]
+    world.now_ms += 100_000
+    assert world.ask(ONE)[0] == errors.NONE and world.push(b"late", ONE) == errors.NONE
+    assert len(world.reached) == 2, "who says nothing any more loses nothing"

@@ -547,3 +547,16 @@ def test_nothing_holds_the_arena_after_a_turn(world):
     world.turn()
     world.core.askers[0].arena.release()
     arena.clear()  # BufferError while a view lives
+
+
+@pytest.mark.parametrize("timestamp", [1 << 61, (1 << 61) + 1, (1 << 63) - 1])
+def test_a_batch_of_any_time_goes_into_an_empty_segment(tmp_path, timestamp):
+    """Where a topic lets timestamps be as late as they like."""
+    world = World(tmp_path)
+    partition = world.add(message_timestamp_after_max_ms=(1 << 63) - 1)
+    for _ in range(3):
+        world.append(partition.handle, batch(b"v", timestamp=timestamp))
+        assert world.settle()[0].flags == errors.NONE
+    assert partition.broken is None and partition.log.end_offset == 3
+    world.append(partition.handle, batch(b"v"))
+    assert world.settle()[0].flags == errors.NONE

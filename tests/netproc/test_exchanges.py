@@ -101,6 +101,18 @@ def test_deadlines_of_exchanges_that_are_over_do_not_pile_up():
     assert exchanges.next_due(8) == (waiting, 5)
 
 
+def test_waits_of_exchanges_that_are_over_do_not_pile_up():
+    exchanges = Exchanges()
+    for number in range(10_000):
+        x = exchange()
+        exchanges.number_exchange(x)
+        x.pending[0] = 0
+        exchanges.wake_at(x, 0, 86_400 * 10**9 + number)
+        x.pending.clear()
+        exchanges.forget_exchange(x)
+    assert len(exchanges.deadlines) < 2_000
+
+
 def test_one_that_waits_for_nobody_is_noticed():
     exchanges, x = Exchanges(), exchange()
     exchanges.number_exchange(x)

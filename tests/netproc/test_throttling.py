@@ -36,7 +36,9 @@ def plan():
 def throttling(lines, quotas=QUOTAS, clock=None):
     memory = memoryview(bytearray(QuotaTable.bytes_needed(1, 11, 8)))
     table = QuotaTable(memory, 1, 11, 8)
-    log = SimpleNamespace(event=lambda *args, **fields: lines.append((args, fields)))
+    log = SimpleNamespace(
+        event=lambda *args, **fields: lines.append((args, fields)), reach=lambda *_: None
+    )
     seat = SimpleNamespace(quotas=table, index=0, config=BrokerConfig())
     one = ClientThrottling(seat, log, clock)
     one.configure(quotas, None)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from appliance.config import bounds
 from appliance.quotas.bucket import Bucket
 from appliance.quotas.limits import FETCH, MUTATION, PRODUCE, REQUEST
 from appliance.quotas.meters import Meters
@@ -243,3 +244,26 @@ def test_one_answer_of_more_than_a_window_is_given_all_the_same():
             given.append(now)
         now += pause or 20
     assert 7 <= len(given) <= 11
+
+
+def test_clients_beyond_the_bound_take_the_place_of_the_most_silent():
+    reached = []
+    meters = Meters(
+        table_of(1, 11, rows=4), 0, Windows(), reach=lambda bound, why: reached.append((bound, why))
+    )
+    meters.configure({ANYONE: {PRODUCE: 1000.0}})
+    now = 1_000_000
+    for number in range(4):
+        assert not meters.charge(PRODUCE, "", f"c{number}", 500, now + number)
+    assert meters.charge(PRODUCE, "", "c1", 50_000, now + 10) and not reached
+    assert not meters.charge(PRODUCE, "", "late", 500, now + 20)
+    ((bound, why),) = reached
+    assert bound == bounds.QUOTA_CLIENTS and bounds.setting_of(bound) in why
+    assert meters.charge(PRODUCE, "", "c1", 1, now + 20), "who was heard of lately still pauses"
+    for number in range(3):
+        meters.charge(PRODUCE, "", f"c{number}", 500, now + 60_000)
+    meters.charge(PRODUCE, "", "later", 500, now + 60_000)
+    reached.clear()
+    meters.charge(PRODUCE, "", "c0", 500, now + 120_000)
+    meters.charge(PRODUCE, "", "again", 500, now + 120_000)
+    assert not reached, "what counts no more is no loss"

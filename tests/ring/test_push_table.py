@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from appliance.ring import push_table
-from appliance.ring.push_table import PAYLOAD, ROWS, PushingClient, PushTable
+from appliance.ring.push_table import DEFAULT_ROWS as ROWS
+from appliance.ring.push_table import PAYLOAD, PushingClient, PushTable
 
 WHO = PushingClient("alice", "loader", "127.0.0.1", "a-client", "1.2")
 

@@ -13,6 +13,7 @@ from typing import Final
 from appliance.base.clock import Clock
 from appliance.base.disk import Disk, File
 from appliance.base.errors import StorageFailed
+from appliance.config.bounds import AUDIT_FILES, setting_of
 from appliance.history.audit_log import FILE, line_of, name_of
 from appliance.ring.security_table import SecurityTable, Unread
 from appliance.shell.flusher import Threads
@@ -28,8 +29,17 @@ _PRIVATE: Final = 0o600
 class AuditFile:
     """The file that is written, and the older ones. Every method may raise StorageFailed."""
 
-    def __init__(self, disk: Disk, folder: str, max_bytes: int, files: int) -> None:
-        """max_bytes: of one file. files: how many there may be."""
+    def __init__(
+        self,
+        disk: Disk,
+        folder: str,
+        max_bytes: int,
+        files: int,
+        reach: Callable[[str, str], None],
+    ) -> None:
+        """max_bytes: of one file. files: how many there may be. reach: told when the oldest one is
+        deleted, and why."""
+        self._reach = reach
         self._disk = disk
         self._folder = folder
         self._max_bytes = max_bytes
@@ -76,6 +86,7 @@ class AuditFile:
             behind = name.removeprefix(beginning)
             if name.startswith(beginning) and behind.isdigit() and int(behind) >= self._files - 1:
                 disk.unlink(f"{self._folder}/{name}")
+                self._reach(AUDIT_FILES, f"{name} was deleted: {setting_of(AUDIT_FILES)}")
         for number in range(self._files - 2, -1, -1):
             if disk.exists(self._path(number)):
                 disk.rename(self._path(number), self._path(number + 1))

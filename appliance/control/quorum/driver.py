@@ -442,7 +442,7 @@ class QuorumDriver:
         try:
             if isinstance(answer, PeerError):
                 raise answer
-            size, part = wire.snapshot_part(answer, download)
+            whole = download.take_part(*wire.snapshot_part(answer, download))
         except PeerError as cause:
             self._download = None
             if cause.code == NETWORK_EXCEPTION:
@@ -453,9 +453,7 @@ class QuorumDriver:
             self.apply_effects()
             return
         self._replica.goes_on(now_ms)
-        download.parts.append(part)
-        download.position += len(part)
-        if download.position < size:
+        if not whole:
             self._go_on(target, now_ms)
             return
         try:

@@ -5,7 +5,7 @@ process names. Called by `admin_requests.py` for each request, by `shell.py` whe
 changed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from appliance.base.caller import Caller
 from appliance.base.clock import Clock
@@ -25,14 +25,21 @@ class Mutations:
 
     __slots__ = ("_clock", "_config", "_meters")
 
-    def __init__(self, seat: Seat, clock: Clock, image: MetadataImage) -> None:
+    def __init__(
+        self,
+        seat: Seat,
+        clock: Clock,
+        image: MetadataImage,
+        reach: Callable[[str, str], object],
+    ) -> None:
+        """reach: told of a bound that was reached, and why."""
         config = seat.config
         windows = Windows(seat.quotas.windows, config.int("quota.window.size.seconds") * 1000)
         size = config.int("controller.quota.window.size.seconds")
         bucket = Bucket(config.int("controller.quota.window.num") * size)
         self._clock = clock
         self._config: BrokerConfig = config
-        self._meters = Meters(seat.quotas, seat.quotas.regions - 1, windows, bucket)
+        self._meters = Meters(seat.quotas, seat.quotas.regions - 1, windows, bucket, reach)
         self._configure(image)
 
     def follow(self, changes: Sequence[Change], image: MetadataImage) -> None:
