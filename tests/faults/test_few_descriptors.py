@@ -41,7 +41,7 @@ def broker(tmp_path_factory):
             for partition in range(PARTITIONS):
                 for size in (1_000_000, 100_000):  # a segment that is over, and one that is not
                     records = batch([b"v" * size], int(time.time() * 1000))
-                    answer = wire.call(requests.produce("old", partition, records, 1, 1))
+                    answer = wire.call(requests.produce("old", partition, records, -1, 1))
                     assert struct.unpack_from(">h", answer, 4 + 2 + 3 + 4 + 4) == (0,)
         yield one
 
