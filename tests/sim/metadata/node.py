@@ -193,8 +193,9 @@ class Metadata(Node):
         if self.control._syncing:
             self.after(0.5, self.cut)
             return
+        agreed = quorum.replica.high_watermark  # its image may be behind that
         ends = [header.base_offset for header, _ in
-                quorum.log.read(quorum.committed, quorum.log.end_offset)]  # fmt: skip
+                quorum.log.read(agreed, quorum.log.end_offset)]  # fmt: skip
         if ends:
             quorum.truncate(self.world.rng.choice(ends), self.world.clock.wall_ms())
             self.world.reached("a log is cut")
