@@ -34,6 +34,7 @@ class MetadataState:
     missing: list[str]  # topics being created; `complete` names them by their index
     refused: dict[str, int]  # those that could not be created, with the error code
     topics: list[Values] = field(default_factory=list)  # of the answer
+    partitions: int = 0  # of those
 
 
 def begin_metadata(host: Host, x: Exchange) -> None:
@@ -115,6 +116,7 @@ def _all(
     rows = 0
     for image in images:
         if x.rights.may(DESCRIBE_TOPIC, image.name):
+            x.state.partitions += len(image.partitions)
             partitions = yield from view.partitions(image.partitions, only_living=not x.version)
             x.state.topics.append(view.topic(image, rights, partitions))
         rows += 1 + len(image.partitions)
@@ -135,6 +137,7 @@ def _named(
             found = _asked(host, x, item, rights)
             if isinstance(found, TopicImage):
                 rows += len(found.partitions)
+                x.state.partitions += len(found.partitions)
                 if len(found.partitions) <= gather.MANY and x.version:
                     found = view.topic(found, rights)
                 else:
@@ -161,10 +164,7 @@ def _answer(host: Host, x: Exchange, view: describe.View) -> None:
         else describe.NOT_ASKED_FOR,
         "error_code": errors.NONE,
     }
-    rows = len(topics)
-    for topic in topics:
-        rows += len(topic["partitions"])
-    gather.reply_in_turns(host, x, values, rows)
+    gather.reply_in_turns(host, x, values, len(topics) + x.state.partitions)
 
 
 def _names_ids(request: Any) -> bool:
