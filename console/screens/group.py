@@ -95,7 +95,7 @@ class GroupView(View):
         members.show_rows(
             list(known), lambda key: _member(known[key], stand[key], software),
             lambda key, n: _member_by(known[key], stand[key], software, n),
-            empty="nobody reads with it now",
+            empty="no member now",
         )  # fmt: skip
         places = {f"{one.topic} {one.partition}": one for one in seen.positions}
         positions.show_rows(
@@ -182,7 +182,7 @@ class GroupView(View):
         """The member under the cursor."""
         key = self.query_one("#members", Rows).key
         if key is None:
-            self.notify("nobody reads with it now", markup=False)
+            self.notify("no member now", markup=False)
         else:
             self.propose(group_changes.remove(self.place.name, key))
 

@@ -21,13 +21,13 @@ _BAR: Final = 16
 _SPARK: Final = 18
 _WIDE: Final = 100
 _PHASES: Final = {
-    "latestOffset": "asks where sources end",
-    "getBatch": "takes what is new",
+    "latestOffset": "finds end offsets",
+    "getBatch": "reads new records",
     "queryPlanning": "plans the query",
-    "walCommit": "notes what it takes",
+    "walCommit": "writes its offsets",
     "addBatch": "derives and writes",
-    "commitBatch": "notes that it is done",
-    "commitOffsets": "notes that it is done",
+    "commitBatch": "commits the batch",
+    "commitOffsets": "commits the batch",
 }
 """Spark's parts of a micro-batch, and what each is."""
 LOG, ERROR, SPARK, SQL = "Log", "Last failure", "Spark's own log", "SQL"

@@ -149,7 +149,7 @@ def summarise_jobs(seen: Jobs, shown: int, typed: str = "") -> list[Part]:
     for state, count in count_states(seen.jobs.values()):
         parts += [", ", (f"{count} {state}", INKS[STATES.get(state, "dim")])]
     if not seen.folder and seen.jobs:
-        parts.append(("; told by the topic of states, they are changed on their host", "dim"))
+        parts.append(("; states come from their topic; change jobs on their own host", "dim"))
     elif seen.runner is None and seen.jobs:
         command = f"penstock job serve --jobs {seen.folder}"
         parts += [("; no runner is running: ", "yellow"), f"{command} starts one"]

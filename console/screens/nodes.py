@@ -65,8 +65,8 @@ _MISSING: Final = (
 )
 _STYLES: Final = {RUNNING: "good", ENDING: "warn"}
 _ALONE: Final = (
-    "It is alone: no record has a copy on another node. docs/cluster.md says how more appliances"
-    " make a cluster of it."
+    "A single node: no record has a replica on another one. docs/cluster.md says how more"
+    " appliances make a cluster of it."
 )
 
 
@@ -214,7 +214,7 @@ def _spare(seen: ClusterSeen) -> str:
     spare = len(voters) - away - (len(voters) // 2 + 1)
     if not away:
         return ""
-    return f", {away} away: " + (f"{spare} more may go" if spare > 0 else "no other one may go")
+    return f", {away} away: " + (f"{spare} more may go" if spare > 0 else "no more may fail")
 
 
 def _count(seen: ClusterSeen, node: Node, facts: Facts | None) -> Count | None:

@@ -54,7 +54,7 @@ def test_it_goes_on_with_another_node_and_says_what_is_missing(nodes):
         await seat.press("9")
         await seat.sees("every replica is in sync")
         nodes.kill(1)
-        await seat.sees("fenced", "1 away: no other one may go", "under-replicated")
+        await seat.sees("fenced", "1 away: no more may fail", "under-replicated")
         await seat.until(lambda: world.nodes.shown.failure is None, "it is answered")
         await seat.press("2")
         await seat.sees("node 1 missing", "under-replicated", TOPIC)

@@ -61,7 +61,7 @@ def test_an_operator_at_night_finds_who_is_behind_and_why(alone):
         await seat.sees("night.books")
         await seat.press("enter")
         await seat.until(lambda: seat.app.here == Place("group", "night.books"))
-        await seat.sees("night.payments", "Members", "nobody reads with it now")
+        await seat.sees("night.payments", "Members", "no member now")
         await seat.press("y")
         await seat.press(tab("quotas"))
         await seat.sees("night.loader", "1 MB/s")

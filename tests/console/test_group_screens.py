@@ -79,7 +79,7 @@ def test_lag_is_seen_in_records_and_seconds(filled, link, size):
         await seat.press(":")
         await seat.type(f"g {name}")
         await seat.press("enter")
-        await seat.sees("lag 100, 1 h behind", "nobody reads with it now", "Lag 100")
+        await seat.sees("lag 100, 1 h behind", "no member now", "Lag 100")
         assert re.search(rf"{TOPIC} +0 +10 +100 +90 +1 h", seat.text())
         if size == LARGE:  # there is room for the topic under the cursor, too
             await seat.sees(f"{TOPIC} 93")

@@ -72,7 +72,7 @@ def test_groups_and_their_lag(filled, size):
         await seat.press(":")
         await seat.type("g screens.readers")
         await seat.press("enter")
-        await seat.sees("COMMITTED", "nobody reads with it now", "lag 400")
+        await seat.sees("COMMITTED", "no member now", "lag 400")
         assert re.search(r"screens.orders +0 +100 +500 +400", seat.text())
 
     sit(filled.bootstrap, act, size=size)

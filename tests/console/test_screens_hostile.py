@@ -494,7 +494,7 @@ def test_groups_of_such_names_are_shown_over_the_wire(run, appliance):
         await seat.type("@click")
         await seat.misses("日本語")
         await seat.press("enter", "enter")
-        await seat.sees("hostile.topic", "nobody reads with it now")
+        await seat.sees("hostile.topic", "no member now")
         assert "group describe '[@click=app.quit]x[/]'" in seat.line("$ ")
 
     sit(appliance.bootstrap, act, size=LARGE)

@@ -150,7 +150,7 @@ def test_jobs_of_another_host_are_told_by_their_topic(alone):
         producer.produce("__penstock_jobs", b"{nonsense", key="away")
 
     async def act(seat):
-        await seat.sees("away", "rests", "stopped", "told by the topic of states")
+        await seat.sees("away", "rests", "stopped", "states come from their topic")
         assert [one.job for one in seat.app.world.jobs.shown.value.sick] == []
         await seat.press("enter")
         await seat.sees("its log and its last failure are on the host")

@@ -102,7 +102,7 @@ def test_offsets_of_apache_kafka_are_moved_by_a_plan_and_a_group_deleted(node):
     groups.commit(link, "far.moved", {("far", 1): 20})
 
     async def act(seat):
-        await seat.sees("Lag 30", "nobody reads with it now")
+        await seat.sees("Lag 30", "no member now")
         await seat.press("o")
         await seat.sees("Where to")
         await seat.type("start+3")
