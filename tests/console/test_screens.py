@@ -393,7 +393,7 @@ def test_times_are_shown_in_the_zone_of_the_host_or_in_utc(filled, monkeypatch):
 def test_a_wide_window_has_what_is_under_the_cursor_beside_a_list(filled):
     async def act(seat):
         await seat.press("2")
-        await seat.sees("Partitions  3", "████████████")
+        await seat.sees("Partitions  3", "█████████")
         await seat.press("j")
         await seat.sees("Partitions  1")
         await seat.press("3")
