@@ -3,7 +3,8 @@
 `python -m benchmarks.console keys --topics 10000`: time to the first picture, and from a key to the
 screen that shows it. `--made`: over tables of an appliance that were made up in this process, with
 rows that change all the time, and groups; for more partitions than this host lets a process
-have files open.
+have files open. `python -m benchmarks.console idle`: what each view costs while nobody presses a
+key, at terminals of their own.
 """
 
 import argparse
@@ -21,6 +22,7 @@ from appliance.observer.snapshot import take_snapshot
 from appliance.observer.traffic import Traffic
 from appliance.ring import partition_table as columns
 from appliance.ring.tables import Shape, Tables
+from benchmarks import console_idle
 from console.model.asking.link import Link
 from console.model.groups.groups import Listed
 from console.model.local.local import Local
@@ -47,8 +49,20 @@ def main():
         "--busy", type=int, default=500, help="rows that change a second, with --made"
     )
     keys.add_argument("--presses", type=int, default=300)
+    idle = what.add_parser("idle")
+    idle.add_argument("--topics", type=int, default=1000)
+    idle.add_argument("--sizes", nargs="+", default=["120x40", "200x50"])
+    idle.add_argument("--only", nargs="*", default=[], help="views by their first word")
+    idle.add_argument("--settle", type=float, default=30.0, help="seconds before it is measured")
+    idle.add_argument("--seconds", type=float, default=60.0)
+    idle.add_argument("--at-once", type=int, default=4, help="consoles beside each other")
+    idle.add_argument("--moves", action="store_true", help="with 50 records a second")
+    idle.add_argument("--to", help="file for the table")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as home, Appliance(Path(home) / "data") as appliance:
+        if chosen.what == "idle":
+            console_idle.run(chosen, appliance.bootstrap)
+            return
         made = None
         if chosen.made:
             made = _Made(chosen.topics, chosen.partitions, chosen.groups, chosen.busy)

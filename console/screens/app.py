@@ -97,6 +97,7 @@ class ConsoleApp(AtTerminal):
         self._head, self._age_words = Words(name="title"), Words(name="age")
         self._trouble, self._command_line = Words(name="trouble"), Words(name="line")
         self._tabs = Tabs()
+        self._framed: object = None
 
     @property
     def here(self) -> Place:
@@ -131,6 +132,8 @@ class ConsoleApp(AtTerminal):
 
     async def on_event(self, event: events.Event) -> None:
         """Holds background work back while a key is handled."""
+        if isinstance(event, events.Key | events.MouseDown):
+            self.world.hasten()
         if isinstance(event, events.Key):
             self.world.hush.begin_hush()
             self.call_after_refresh(self.world.hush.end_hush)
@@ -157,7 +160,10 @@ class ConsoleApp(AtTerminal):
                     sources.run(
                         source, lambda one, answer: self.post_message(self.Told(one, answer))
                     )
-        self._frame(now)
+        self._age(now)
+        if (seen := (self.size, self.here, self.view.is_large)) != self._framed:
+            self._framed = seen
+            self._frame(now)
 
     def on_console_app_told(self, event: Told) -> None:
         """A thread has handed over what it heard."""
@@ -171,7 +177,11 @@ class ConsoleApp(AtTerminal):
             source.name, time.time(), line=source.line, took_s=source.took_s,
             problem="" if is_usual else told, outcome=told if is_usual else "",
         )  # fmt: skip
-        if self._is_there:
+        if not self._is_there:
+            return
+        if source.is_repeated and source is not self.world.main(self.here):
+            self._age(time.monotonic())  # nothing to be drawn; the main one brings ages up to date
+        else:
             self._paint()
 
     def _paint(self) -> None:
@@ -412,7 +422,8 @@ class ConsoleApp(AtTerminal):
         self.notify(f"copied: {line}", markup=False)
 
     def action_refresh(self) -> None:
-        """Ask again now, also while it is paused."""
+        """Ask again now, also while it is paused; and write the screen anew."""
+        self.paint_anew()
         for source in self.world.asked(self.here):
             source.request_update()
         paused, self.is_paused = self.is_paused, False

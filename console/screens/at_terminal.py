@@ -7,7 +7,11 @@ import signal
 import sys
 from typing import Any, Final
 
+from textual._compositor import CompositorUpdate
+from textual.screen import Screen
+
 from console.screens.inks import Inked
+from console.screens.painted import Painted
 from console.streams import painter
 
 SWITCH_S: Final = 0.0005
@@ -23,16 +27,40 @@ class AtTerminal(Inked):
 
     _terminal: "select.poll | None" = None
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.painted = Painted()
+
     def watch_terminal(self) -> None:
         """Begins that; without an effect in tests, where there is no terminal."""
         if self.is_headless:
             return
+        self.app_resume_signal.subscribe(self, lambda _: self.paint_anew())
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self._leave, number)
         if not self.is_web:
             self._terminal = select.poll()
             self._terminal.register(sys.__stdin__ or 0, 0)  # a hang-up alone
+
+    def paint_anew(self) -> None:
+        """Writes everything again: something else may have written to the terminal."""
+        self.painted.forget_all()
+        if self.screen_stack:
+            self.screen.refresh()
+
+    def on_resize(self) -> None:
+        """A terminal may have lost what it showed."""
+        self.paint_anew()
+
+    def _display(self, screen: Screen[Any], renderable: Any) -> None:
+        """As Textual does it, but only cells that differ from what the terminal shows."""
+        if isinstance(renderable, CompositorUpdate) and not self.is_headless:
+            if self._batch_count:
+                self.painted.forget_all()  # it is dropped
+            else:
+                renderable = self.painted.find_changes(renderable)
+        super()._display(screen, renderable)
 
     def is_hung_up(self) -> bool:
         """True once the terminal is gone; the app ends then."""

@@ -3,11 +3,12 @@ the jobs that are worst. They are made of what is known anyway, nobody is asked 
 """
 
 import heapq
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from console.model.jobs.job_watch import Jobs
 from console.model.jobs.jobs import Status
+from console.model.local.history import TOPIC_KEPT
 from console.model.local.local import Facts
 from console.screens.jobs import NONE_YET, STATES, count_states, state_of, worst_first
 from console.screens.rows import Cell, Column, Rows
@@ -17,13 +18,13 @@ _MOST: Final = 200
 """Rows of a table; its list has all."""
 _FEW: Final = 5_000
 """Topics of which the largest are looked for while none has traffic."""
-_SPARK: Final = 12
+SPARK: Final = 12
 _METER: Final = 10
 TOPICS_COLUMNS: Final = (
     Column("TOPIC", 0),
     Column("REC/S", 6, right=True),
     Column("IN/S", 8, right=True),
-    Column("LAST 2 MIN", _SPARK, from_width=64),
+    Column("LAST 2 MIN", SPARK, from_width=64),
     Column("OUT/S", 8, right=True, from_width=50),
     Column("SIZE", 7, right=True),
 )
@@ -59,13 +60,24 @@ def show_topics(table: Rows, facts: Facts | None) -> None:
     def cells(name: str) -> tuple[Cell, ...]:
         one = topics[name]
         written = [each[0] for each in past.get(name, ())]
+        past_s = facts.past_s if facts is not None else 0
         return (
             name, short(one.records_in_s), in_bytes(one.in_mb_s * 1e6),
-            (spark(written, _SPARK), "chart"), in_bytes(one.out_mb_s * 1e6),
+            (minutes(written, past_s), "chart"), in_bytes(one.out_mb_s * 1e6),
             in_bytes(one.size_mb * 1e6),
         )  # fmt: skip
 
     table.show_rows(names, cells, empty="no topic yet: penstock topic create NAME" if facts else "")
+
+
+def minutes(rates: Sequence[float], past_s: int) -> str:
+    """The last two minutes as SPARK columns, means of ten seconds. rates: second by second, the
+    last one that of the second `past_s`: a column begins where the clock has whole tens.
+    """
+    of_one = TOPIC_KEPT // SPARK
+    ends = range(len(rates) + of_one - 1 - past_s % of_one, 0, -of_one)
+    parts = [rates[max(0, end - of_one) : end] for end in reversed(ends)]
+    return spark([sum(one) / max(1, len(one)) for one in parts], SPARK)
 
 
 def show_groups(table: Rows, facts: Facts | None, at_risk: frozenset[str]) -> None:

@@ -8,7 +8,16 @@ from textual.geometry import Size
 from textual.widget import Widget
 
 from console.model.local.history import Series
-from console.show.figures import age, bars, buckets, in_bytes, percentile, round_above, short
+from console.show.figures import (
+    age,
+    bars,
+    buckets,
+    in_bytes,
+    percentile,
+    right_edge,
+    round_above,
+    short,
+)
 
 _WITH_PEAK: Final = 34
 _SPIKE: Final = 3.0
@@ -105,7 +114,9 @@ class Chart(Widget):
         if not self._span_s:
             return self._series.values[-width:]
         times, values = self._series.times, self._series.values
-        return buckets(times, values, self._until_s, self._span_s, width)
+        newest = times[-1] if times else 0.0
+        until_s = right_edge(self._until_s, newest, self._span_s, width)
+        return buckets(times, values, until_s, self._span_s, width)
 
     def _told(self, value: float) -> str:
         return f"{in_bytes(value) if self._is_bytes else short(value)}/s"

@@ -18,7 +18,7 @@ from console.screens.beside import POSITIONS, show_positions
 from console.screens.places import GROUP, Place, keeps
 from console.screens.rows import Cell, Column, Rows
 from console.screens.view import View, Words
-from console.show.figures import NOT_KNOWN, age, short, some, spark
+from console.show.figures import NOT_KNOWN, age, right_edge, short, some, spark
 from console.show.leads import leads
 
 _COLUMNS: Final = (
@@ -111,7 +111,8 @@ def _cells(one: Listed, count: GroupCount | None, at_risk: bool, now_s: float) -
     known: tuple[Cell, ...] = ((NOT_KNOWN, "dim"),) * 6
     if count is not None:
         lag = (short(count.lag), "warn") if count.lag else short(count.lag)
-        past = columns(count.samples, _SPARK, now_s, _SPARK_S)
+        until_s = right_edge(now_s, now_s, _SPARK_S, _SPARK)
+        past = columns(count.samples, _SPARK, until_s, _SPARK_S)
         known = (
             str(count.members), str(count.topics), lag,
             (age(count.lag_s), "bad" if at_risk else ""),

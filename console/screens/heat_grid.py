@@ -70,7 +70,7 @@ class HeatGrid(ScrollView, can_focus=True):
         here = self.place
         same = places == self._places
         self._places, self._level, self._ink, self._empty = places, level, ink, empty
-        if not same:
+        if not same or self._width != self._cells_of_line():
             self._lay_out()
             found = places.index(here) if here in places else min(self._cursor, len(places) - 1)
             self._cursor = max(0, found)
@@ -93,11 +93,15 @@ class HeatGrid(ScrollView, can_focus=True):
         )
         return (levels, tuple(lines), self._cursor, self._ink, self._empty, self.size)
 
-    def _lay_out(self) -> None:
+    def _cells_of_line(self) -> int:
+        """Cells that a line has room for, with a scrollbar beside it or without."""
         room = self.scrollable_content_region.width - _NAME - _GAP
         if not self.show_vertical_scrollbar:
             room -= self.scrollbar_size_vertical  # it may come with the next line
-        self._width = max(1, room // CELL)
+        return max(1, room // CELL)
+
+    def _lay_out(self) -> None:
+        self._width = self._cells_of_line()
         self._lines = lay_out(self._places, self._width)
         self._begins = [one.begin for one in self._lines]
         self.virtual_size = Size(self.scrollable_content_region.width, len(self._lines))

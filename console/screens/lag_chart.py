@@ -1,6 +1,7 @@
 """Lag over time as bars, with where it leads."""
 
 from collections.abc import Sequence
+from math import ceil
 from typing import Final
 
 from rich.text import Text
@@ -11,7 +12,7 @@ from textual.widget import Widget
 from console.model.groups.group_watch import LagPast
 from console.model.groups.trend import Sample, Trend, columns, trend
 from console.screens.chart import draw_axes
-from console.show.figures import age, bars, short
+from console.show.figures import age, bars, right_edge, short
 from console.show.leads import leads
 from console.show.output import plain
 
@@ -77,13 +78,20 @@ class LagChart(Widget):
     def _seen_s(self) -> float:
         return max(self._now_s - self._samples[0][0], 0.0) if self._samples else 0.0
 
+    @property
+    def _span_s(self) -> float:
+        """From the left edge to the right one: whole minutes, so that it seldom changes."""
+        return max(ceil(self._seen_s / _LEAST_S) * _LEAST_S, _LEAST_S)
+
     def _columns(self, width: int) -> Sequence[float]:
-        return columns(self._samples, width, self._now_s, max(self._seen_s, _LEAST_S))
+        span_s = self._span_s
+        until_s = right_edge(self._now_s, self._now_s, span_s, width)
+        return columns(self._samples, width, until_s, span_s)
 
     def _with_axes(self) -> Text:
         if not self._samples:
             return Text("nothing known yet", "dim")
-        begin = f"{age(max(self._seen_s, _LEAST_S))} ago"
+        begin = f"{age(self._span_s)} ago"
         grows = self._trend is not None and self._trend.grows_s > 0
         ink = "yellow" if grows else "cyan"
         return draw_axes(self._columns, self.size, short, _MARKS, begin, ink)

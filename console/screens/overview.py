@@ -47,7 +47,7 @@ from console.screens.rows import Cell, Column, Rows
 from console.screens.sources import Source
 from console.screens.view import Part, View, Words
 from console.screens.world import World
-from console.show.figures import age, buckets, in_bytes, meter, short, some
+from console.show.figures import age, buckets, in_bytes, meter, right_edge, short, some
 from console.show.figures import spark as _spark
 from console.show.leads import full
 
@@ -347,7 +347,9 @@ class OverviewView(View):
             if past is None:
                 return ""
             series = past.p99(api, span_s)
-            return _spark(buckets(series.times, series.values, past.at_s, span_s, _SPARK), _SPARK)
+            times, values = series.times, series.values
+            until_s = right_edge(past.at_s, times[-1] if times else 0.0, span_s, _SPARK)
+            return _spark(buckets(times, values, until_s, span_s, _SPARK), _SPARK)
 
         self.query_one("#apis", Rows).show_rows(
             list(found),

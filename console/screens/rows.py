@@ -200,7 +200,7 @@ class Rows(ScrollView, can_focus=True):
                 self._cursor = self._keys.index(key) if key is not None else 0
             except ValueError:  # it is gone
                 self._cursor = min(self._cursor, max(0, len(self._keys) - 1))
-        self.virtual_size = Size(self.scrollable_content_region.width, len(self._keys) + 1)
+        self._fit()
         if (drawn := self._on_screen()) != self._drawn:
             self._drawn = drawn
             self.refresh()
@@ -313,6 +313,14 @@ class Rows(ScrollView, can_focus=True):
         """The row under the cursor stays in sight."""
         self.virtual_size = Size(self.scrollable_content_region.width, len(self._keys) + 1)
         self._to(self._cursor)
+
+    def _fit(self) -> None:
+        """Sets the room that rows take. Another number of rows is no reason to lay the screen out
+        anew where all were seen and all are."""
+        room = Size(self.scrollable_content_region.width, len(self._keys) + 1)
+        before, seen = self.virtual_size, self.size.height
+        if room.width != before.width or max(room.height, before.height) > seen:
+            self.virtual_size = room
 
     # What is seen -------------------------------------------------------------------------------
 

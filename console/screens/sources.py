@@ -3,7 +3,8 @@
 A Source is a value machine: `began` and `ended` are told to it, `due` says whether to ask.
 Invariant: one request is in flight at most; whoever wants a newer answer meanwhile gets one more,
 not one each. What came last stays, with its age, when a later request fails. The thread touches no
-widget: it hands its result to the loop.
+widget: it hands its result to the loop. While answers stay the same it is asked less often, until
+somebody presses a key.
 """
 
 import threading
@@ -20,6 +21,8 @@ _HUSH_S: Final = 0.1
 _REST: Final = 4
 """After an answer that took a second a source rests for at least so many: a broker with 100,000
 partitions is not asked all the time."""
+_LONGEST_S: Final = 5.0
+"""Seconds to which the rest of a source grows while its answers stay the same."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -35,7 +38,8 @@ class Shown(Generic[T]):
 class Source(Generic[T]):
     """name: what it is called in the log. line: the command that asks the same, or what gives it
     where it depends on what was found out. every_s: how long it rests after an answer; retry_s:
-    after a failure."""
+    after a failure. still: what of an answer changes when something happens, where that is less
+    than all of it. is_repeated: nothing of that was new in the last answer."""
 
     def __init__(
         self,
@@ -45,6 +49,7 @@ class Source(Generic[T]):
         *,
         every_s: float,
         retry_s: float = 1.0,
+        still: Callable[[T], object] | None = None,
     ) -> None:
         self.name = name
         self.ask = ask
@@ -54,7 +59,11 @@ class Source(Generic[T]):
         self._every_s = every_s
         self._retry_s = retry_s
         self._began_s: float | None = None
-        self._due_s = 0.0
+        self._due_s = self._hasty_s = 0.0
+        self._still = still
+        self._was: object = None
+        self._is_same, self._grown = False, 1.0
+        self.is_repeated = False
 
     @property
     def line(self) -> str:
@@ -74,17 +83,31 @@ class Source(Generic[T]):
         """An answer newer than this moment: at once, or after the request in flight."""
         self._due_s = 0.0
 
+    def hasten(self) -> None:
+        """Asks what stayed the same as often as at first, because somebody looks."""
+        self._grown, self._due_s = 1.0, min(self._due_s, self._hasty_s)
+
+    def compare_answer(self, answer: T | Failure) -> None:
+        """Finds out whether an answer is the last one again. For the thread that asked, before
+        `ended`: of many topics it takes a while."""
+        if isinstance(answer, Failure):
+            self._is_same = False
+            return
+        was, self._was = self._was, answer if self._still is None else self._still(answer)
+        self._is_same = was == self._was
+
     def began(self, now_s: float) -> None:
         """It is being asked."""
         assert not self.in_flight, "one request at a time"
         self._began_s = now_s
-        self._due_s = float("inf")
+        self._due_s = self._hasty_s = float("inf")
 
     def ended(self, now_s: float, answer: T | Failure) -> None:
         """Takes the result of the request."""
         assert self._began_s is not None, "nothing was asked"
         self.took_s = now_s - self._began_s
         self._began_s = None
+        self.is_repeated = self._is_same and self.shown.failure is None
         if isinstance(answer, Failure):
             self.shown = replace(self.shown, failure=answer)
             rest = self._retry_s
@@ -92,6 +115,9 @@ class Source(Generic[T]):
             first = self.shown.value is None  # it also connected, and loaded what it needs
             self.shown = Shown(answer, now_s)
             rest = self._every_s if first else max(self._every_s, self.took_s * _REST)
+        self._hasty_s = now_s + rest
+        self._grown, self._is_same = self._grown * 2 if self._is_same else 1.0, False
+        rest = max(rest, min(rest * self._grown, _LONGEST_S))
         self._due_s = min(self._due_s, now_s + rest)  # 0 when more was wanted meanwhile
 
 
@@ -124,6 +150,7 @@ def run(source: Source[Any], hand_over: Callable[[Source[Any], Any], object]) ->
 
     def work() -> None:
         answer = answered(source.name, source.ask)
+        source.compare_answer(answer)
         with suppress(RuntimeError):
             hand_over(source, answer)
 

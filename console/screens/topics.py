@@ -10,18 +10,17 @@ from textual.binding import BindingType
 from textual.containers import Container
 
 from console.model.cluster.cluster import Seen
-from console.model.local.history import TOPIC_KEPT
 from console.model.local.local import Facts
 from console.model.local.stats import TopicRate
 from console.screens import record_forms, topic_forms
 from console.screens.actions import ALL_TOPICS, bindings
 from console.screens.beside import PARTITIONS, show_partitions
+from console.screens.busiest import SPARK, minutes
 from console.screens.places import RECORDS, TAIL, TOPIC, TRASH, Place, keeps
 from console.screens.rows import Cell, Column, Rows
 from console.screens.view import View, Words
-from console.show.figures import NOT_KNOWN, age, in_bytes, short, some, spark
+from console.show.figures import NOT_KNOWN, age, in_bytes, short, some
 
-_SPARK: Final = 12
 _WIDE: Final = 100
 _WIDER: Final = 116
 _UNKNOWN: Final = 2**62  # a time after all others, in ms
@@ -31,9 +30,9 @@ _COLUMNS: Final = (
     Column("RECORDS", 7, right=True),
     Column("SIZE", 7, right=True),
     Column("IN/S", 8, right=True),
-    Column("", _SPARK, from_width=_WIDE),
+    Column("", SPARK, from_width=_WIDE),
     Column("OUT/S", 8, right=True),
-    Column("", _SPARK, from_width=_WIDE),
+    Column("", SPARK, from_width=_WIDE),
     Column("OLDEST", 9, right=True, from_width=_WIDER),
     Column("GROUPS", 6, right=True, from_width=_WIDER),
     Column("LAG", 7, right=True, from_width=_WIDER),
@@ -160,9 +159,9 @@ def _local(name: str, facts: Facts, oldest: Mapping[str, int]) -> tuple[Cell, ..
         short(one.records),
         in_bytes(one.size_mb * 1e6),
         _rate(one.in_mb_s),
-        (_past([each[0] for each in past]), "chart"),
+        (minutes([each[0] for each in past], facts.past_s), "chart"),
         _rate(one.out_mb_s),
-        (_past([each[1] for each in past]), "chart"),
+        (minutes([each[1] for each in past], facts.past_s), "chart"),
         _age(oldest.get(name)),
         str(groups) if groups else ("0", "dim"),
         (short(behind), "warn" if behind else "") if groups else (NOT_KNOWN, "dim"),
@@ -178,13 +177,6 @@ def _foreign(one: Seen) -> tuple[Cell, ...]:
         one.name, str(one.partitions), none, none, none, "", none, "", none, none, none,
         str(one.replicas), lost,
     )  # fmt: skip
-
-
-def _past(rates: list[float]) -> str:
-    """The last two minutes, each column a part of them."""
-    of_one = TOPIC_KEPT // _SPARK
-    newest = range(len(rates), 0, -of_one)
-    return spark([sum(rates[max(0, end - of_one) : end]) for end in reversed(newest)], _SPARK)
 
 
 def _age(stamp_ms: int | None) -> Cell:

@@ -34,10 +34,10 @@ from console.model.topics import topics
 from console.model.topics.copies import Placed, placed
 from console.model.topics.expiry import Risk
 from console.model.topics.heat import HeatSeen, HeatWatch
-from console.model.topics.oldest import oldest_ms
 from console.model.transactions.open_transactions import Open
 from console.model.transactions.open_transactions import Watch as TransactionWatch
-from console.screens import lines
+from console.screens import lines, resting
+from console.screens.looks import read_certificates, read_folders, read_oldest
 from console.screens.places import (
     ACLS,
     AUDIT,
@@ -70,7 +70,6 @@ from console.screens.places import (
 from console.screens.records.asked import Asked
 from console.screens.sources import Hush, Source
 from console.show.output import plain
-from penstock.reach import address_of
 from spark_local.board import TOPIC as TOPIC_OF_JOBS
 
 T = TypeVar("T")
@@ -79,10 +78,6 @@ _LISTED: Final = (TRASH, TXNS)
 _BESIDE: Final = {TOPICS: TOPIC, GROUPS: GROUP, RECORDS: RECORD, TAIL: RECORD}
 """List → the kind of what stands beside it in a wide window."""
 _NEVER_S: Final = float("inf")
-
-
-def _folders(link: Link) -> list[disk.LogFolder]:
-    return disk.log_folders(link, used=False)
 
 
 @dataclass(slots=True, frozen=True)
@@ -119,15 +114,16 @@ class World:
         self.disks, self.versions = self._of_each_node()
         self.facts: Source[Facts] = Source(
             "counters", self._reading("penstock stats"), self._asking(lambda _: local.read_facts()),
-            every_s=1, retry_s=2,
+            every_s=1, retry_s=2, still=resting.still_facts,
         )  # fmt: skip
         self.folders: Source[list[disk.LogFolder]] = Source(
-            "disks", "", self._asking(_folders), every_s=10, retry_s=2,
+            "disks", "", self._asking(read_folders), every_s=10, retry_s=2,
         )  # fmt: skip
         self.topics = self._listed()
         self.groups: Source[GroupsSeen] = Source(
             "groups", command("penstock group list -o wide"),
             self._asking(lambda _: self._watch.many(self.filter_groups)), every_s=3,
+            still=resting.still_groups,
         )  # fmt: skip
         self.risks: Source[tuple[Risk, ...]] = Source(
             "unread records that expire", command("penstock group lag"),
@@ -141,18 +137,16 @@ class World:
         self._job_details: dict[str, job_watch.Detail] = {}
         self._previews = Previews()
         self.jobs: Source[job_watch.Jobs] = Source(
-            "jobs", lambda: self._line(Place(JOBS)), self._asking(self._jobs), every_s=1
-        )
+            "jobs", lambda: self._line(Place(JOBS)), self._asking(self._jobs), every_s=1,
+            still=resting.still_jobs,
+        )  # fmt: skip
         self.oldest: Source[dict[str, int]] = Source(
-            "oldest records", "", self._asking(self._oldest), every_s=15, retry_s=15
-        )
+            "oldest records", "",
+            self._asking(lambda link: read_oldest(link, self.facts.shown.value)), every_s=15,
+            retry_s=15,
+        )  # fmt: skip
         self.transactions = self._opened()
-        memory, feeds = Memory(), Feeds()
-        self.past: Source[Remembered] = self._local("history", "", memory.read_memory)
-        self.events: Source[EventsSeen] = self._local(
-            "events", self._reading("penstock event list"), feeds.read_events
-        )
-        self.heat: Source[HeatSeen] = self._local("partitions", "", HeatWatch().read_partitions)
+        self.past, self.events, self.heat = self._in_memory()
         self.access, self.audit, self.certificates = self._about_access()
         self.trash: Source[list[topics.Deleted]] = Source(
             "deleted topics", command("penstock topic list --deleted"),
@@ -260,6 +254,12 @@ class World:
             if isinstance(one, Source):
                 one.request_update()
 
+    def hasten(self) -> None:
+        """Asks what rests as often as at first, because a key was pressed."""
+        for one in (*vars(self).values(), *self._details.values()):
+            if isinstance(one, Source):
+                one.hasten()
+
     def main(self, here: Place) -> Source[Any]:
         """The source whose age is that of what is seen there."""
         if here.kind in (JOBS, JOB):
@@ -299,6 +299,7 @@ class World:
                 self._asking(lambda link: ask(here.name)),
                 every_s=_NEVER_S if once else 1 if here.kind == JOB else 3,
                 retry_s=_NEVER_S if once else 1,
+                still=resting.still_group if here.kind == GROUP else None,
             )  # fmt: skip
         self._details[here] = source
         for old in list(self._details)[:-_KEPT]:
@@ -373,6 +374,15 @@ class World:
             self._asking(lambda _: asked.read_topics()), every_s=5,
         )  # fmt: skip
 
+    def _in_memory(self) -> tuple[Source[Remembered], Source[EventsSeen], Source[HeatSeen]]:
+        """The sources read from an appliance's history, event rings and partition table."""
+        memory, feeds = Memory(), Feeds()
+        return (
+            self._local("history", "", memory.read_memory, resting.still_past),
+            self._local("events", self._reading("penstock event list"), feeds.read_events),
+            self._local("partitions", "", HeatWatch().read_partitions),
+        )
+
     def _about_access(
         self,
     ) -> tuple[
@@ -386,7 +396,11 @@ class World:
                 self._asking(access.ask_access), every_s=3,
             ),
             self._local("audit", self._reading("penstock audit"), memory.read_news),
-            Source("certificates", "", self._asking(self._certificates), every_s=30, retry_s=5),
+            Source(
+                "certificates", "",
+                self._asking(lambda link: read_certificates(link, self.facts.shown.value)),
+                every_s=30, retry_s=5,
+            ),
         )  # fmt: skip
 
     def _cluster_wide(self) -> Source[ClusterSeen]:
@@ -395,6 +409,7 @@ class World:
         return Source(
             "nodes", self._command("penstock cluster status"),
             self._asking(lambda _: watch.read_cluster(time.monotonic())), every_s=3, retry_s=2,
+            still=resting.still_cluster,
         )  # fmt: skip
 
     def _opened(self) -> Source[tuple[Open, ...]]:
@@ -419,30 +434,15 @@ class World:
         return asked
 
     def _local(
-        self, name: str, line: str | Callable[[], str], look: Callable[[str], T]
+        self,
+        name: str,
+        line: str | Callable[[], str],
+        look: Callable[[str], T],
+        still: Callable[[T], object] | None = None,
     ) -> Source[T]:
         """A source read from an appliance's folder. look: is given the folder."""
         asked = self._asking(lambda _: look(self.data_dir))
-        return Source(name, line, asked, every_s=1, retry_s=2)
-
-    def _certificates(self, link: Link) -> tuple[certificates.Shown, ...]:
-        """Those of all listeners of an appliance of this host, or of where a broker is asked."""
-        facts = self.facts.shown.value
-        if facts is not None:
-            return tuple(certificates.read_certificate(one) for one in facts.secured)
-        if not link.door.uses_tls:
-            return ()
-        named = (address_of(one) for one in link.bootstrap.split(","))
-        return tuple(certificates.read_certificate(certificates.Secured("", *one)) for one in named)
-
-    def _oldest(self, link: Link) -> dict[str, int]:
-        facts = self.facts.shown.value
-        told = facts.topics.items() if facts is not None else ()
-        wanted = {
-            name: one.partitions for name, one in told if one.records and not name.startswith("__")
-        }
-        folders = disk.log_folders(link, used=False)
-        return oldest_ms([one.path for one in folders if not one.problem], wanted)
+        return Source(name, line, asked, every_s=1, retry_s=2, still=still)
 
     def _of_each_node(self) -> tuple[Source[dict[int, Disks]], Source[Told]]:
         """The sources that ask each node."""

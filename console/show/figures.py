@@ -11,6 +11,8 @@ _EIGHTHS: Final = " ▁▂▃▄▅▆▇█"
 _UNITS: Final = ("", "k", "M", "G", "T", "P", "E")
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 NOT_KNOWN: Final = "-"
+_LATE_S: Final = 3.0
+"""A value may come so much later than it is about."""
 
 
 def short(number: float | None) -> str:
@@ -116,6 +118,18 @@ def buckets(
         if not there[n] and there[n - 1] and there[n + 1]:  # samples are longer than a part
             means[n] = means[n + 1]
     return means
+
+
+def right_edge(now: float, newest: float, span: float, count: int) -> float:
+    """The end of the last of `count` equal parts of `span`: a multiple of their length, so that a
+    picture moves on by whole columns and stays as it is meanwhile. newest: time of the last value,
+    which comes a little later than it is about.
+    """
+    step = span / count if count > 0 else 0.0
+    if step <= 0:
+        return now
+    last = newest if now - newest < max(step, _LATE_S) else now
+    return (floor(last / step) + 1) * step
 
 
 def round_above(value: float) -> float:

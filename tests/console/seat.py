@@ -184,6 +184,8 @@ def sit(bootstrap, act, *, size=SMALL, first=HOME, prepare=None, jobs=None, read
         with ExitStack() as patched:
             # How full the disk of this host is, is not what these tests are about.
             patched.enter_context(mock.patch("console.model.local.attention._LITTLE", 0.0))
+            # Others act without a key: what rests must not be asked less often for that.
+            patched.enter_context(mock.patch("console.screens.sources._LONGEST_S", 0.0))
             # A console keeps what it has until the program ends; here others follow.
             patched.enter_context(mock.patch("gc.freeze"))
             for one in ("app", "pilot"):

@@ -18,6 +18,7 @@ from console.model.local.local import Facts
 from console.model.local.stats import ApiRate, ProcessRate, TopicRate
 from console.model.storage.disk import LogFolder
 from console.screens import actions, clients, lines, places, rows, topics
+from console.screens.busiest import minutes
 from console.screens.chart import Chart
 from console.screens.group import _spans
 from console.screens.help import list_keys
@@ -29,6 +30,7 @@ from console.screens.sources import Hush, Source
 from console.screens.view import _line
 from console.screens.views import VIEWS
 from console.show import figures
+from console.show.figures import right_edge
 
 MOST_64 = (1 << 63) - 1
 
@@ -346,11 +348,51 @@ def test_keys_that_do_not_fit_are_left_out_whole(room, left):
 
 def test_a_topic_shows_its_last_two_minutes():
     quiet, busy = [0.0], [5.0]
-    assert topics._past([]) == " " * 12
-    assert topics._past(busy) == " " * 11 + "█"
-    assert topics._past(busy + quiet * 15) == " " * 10 + "█ ", "what was written 15 s ago is seen"
-    assert topics._past(busy * 10 + quiet * 110) == "█" + " " * 11
-    assert topics._past(busy * 20 + quiet * 10) == " " * 9 + "██ "
+    assert minutes([], 9) == " " * 12
+    assert minutes(busy, 9) == " " * 11 + "█"
+    assert minutes(busy + quiet * 15, 9) == " " * 10 + "█ ", "what was written 15 s ago is seen"
+    assert minutes(busy * 10 + quiet * 110, 9) == "█" + " " * 11
+    assert minutes(busy * 20 + quiet * 10, 9) == " " * 9 + "██ "
+
+
+def test_a_little_chart_moves_on_by_whole_columns():
+    rates = [float(n % 30) for n in range(120)]
+    drawn = [minutes(rates[: 60 + n], 1_000_000_059 + n) for n in range(1, 11)]
+    assert len({one[:-1] for one in drawn}) == 1, "only the newest column changes meanwhile"
+    assert minutes(rates[:71], 1_000_000_070)[:-2] == drawn[0][1:-1], "then all of them move"
+    edges = {right_edge(1000.0 + n, 999.0 + n, 600.0, 60) for n in range(10)}
+    assert edges == {1000.0, 1010.0}, "a value of the second before is in the last column"
+    assert right_edge(5000.0, 100.0, 600.0, 60) == 5010.0, "nothing was heard for long"
+    assert right_edge(7.0, 7.0, 600.0, 0) == 7.0
+
+
+def test_what_stays_the_same_is_asked_less_often_until_somebody_looks():
+    asked = Source("x", "", lambda: 1, every_s=1.0, still=lambda one: one["a"])
+    now, rests = 0.0, []
+    for answer in ({"a": 1, "b": n} for n in range(6)):
+        asked.began(now)
+        asked.compare_answer(answer)
+        asked.ended(now, answer)
+        rests.append(next(s / 10 for s in range(1000) if asked.due(now + s / 10)))
+        now += rests[-1]
+    assert rests == [1.0, 2.0, 4.0, 5.0, 5.0, 5.0]
+    asked.began(now)
+    asked.compare_answer({"a": 1})
+    asked.ended(now, {"a": 1})
+    asked.hasten()
+    assert not asked.due(now + 0.9) and asked.due(now + 1.0), "a key was pressed"
+    for answer in ({"a": 2}, Failure("gone")):
+        asked.began(now)
+        asked.compare_answer(answer)
+        asked.ended(now, answer)
+        assert asked.due(now + 1.0), "something happened"
+
+
+def test_a_key_does_not_ask_twice_while_a_request_is_in_flight():
+    asked = Source("x", "", lambda: 1, every_s=1.0)
+    asked.began(0.0)
+    asked.hasten()
+    assert not asked.due(100.0)
 
 
 def test_of_a_line_only_what_can_be_seen_is_laid_out():

@@ -176,13 +176,18 @@ def _span(moment: Moment[Any]) -> float:
 class Recent:
     """The last seconds of an appliance that runs: each look reads only what is new since the one
     before. whole: MB (10^6 bytes) in and out, and requests, per second; of_topics: MB/s in and out
-    of each topic that had any, all at the same moments."""
+    of each topic that had any, all at the same moments. seen_s: the second of the last one."""
 
     def __init__(self, data_dir: str) -> None:
         self._data_dir = data_dir
         self._seen_ms = 0
         self.whole: deque[tuple[float, float, float]] = deque(maxlen=WHOLE_KEPT)
         self.of_topics: dict[str, deque[tuple[float, float]]] = {}
+
+    @property
+    def seen_s(self) -> int:
+        """Wall clock; 0 before the first."""
+        return self._seen_ms // 1000
 
     def read_samples(self) -> None:
         """Where there is no history, or none yet, nothing is new."""

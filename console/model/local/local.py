@@ -41,12 +41,13 @@ class Facts:
     """Figures of an appliance. since_start: `apis` cover all the time since its start, because this
     was the first read; else the last ten seconds. topics: in the order of their names. history: the
     last ten minutes by the second, the oldest first; of_topics: the last two minutes of each topic
-    with traffic, as (in, out) in MB/s. replaced_s: process → seconds since its last replacement, of
-    those seen. clients: the connections, the fastest first; clients_left_out: the number not shown
-    because they are too many. readers: topic → (groups that committed there, records that the last
-    of them is behind), where known. held: topics with records that wait for an open transaction.
-    lags: (group, topic) → records behind. listeners: advertised addresses, NAME://HOST:PORT;
-    secured: those of them with TLS. pushing: the clients that push metrics of their own (KIP-714).
+    with traffic, as (in, out) in MB/s, second by second up to past_s. replaced_s: process →
+    seconds since its last replacement, of those seen. clients: the connections, the fastest first;
+    clients_left_out: the number not shown because they are too many. readers: topic → (groups that
+    committed there, records that the last of them is behind), where known. held: topics with
+    records that wait for an open transaction. lags: (group, topic) → records behind. listeners:
+    advertised addresses, NAME://HOST:PORT; secured: those of them with TLS. pushing: the clients
+    that push metrics of their own (KIP-714).
     """
 
     data_dir: str
@@ -66,6 +67,7 @@ class Facts:
     listeners: tuple[str, ...] = ()
     pushing: tuple[Pushing, ...] = ()
     secured: tuple[Secured, ...] = ()
+    past_s: int = 0
 
 
 class Local:
@@ -131,6 +133,7 @@ class Local:
                 if one.security_protocol in _SSL
             ),
             pushing=pushes.read_pushes(),
+            past_s=recent.seen_s,
         )
 
     def _find(self) -> None:

@@ -31,6 +31,7 @@ _MB: Final = 1_000_000
 _BREATH: Final = 50
 """Topics: 0.5 ms."""
 _NS: Final = 1e9
+_MEMORY_NS: Final = 10 * 10**9
 _LONGEST_NS: Final = 10 * 10**9  # how far back requests are remembered
 
 
@@ -105,6 +106,7 @@ class Meter:
         self._past: dict[TopicId, Sums] = {}  # at the look before
         self._moved = self._observer.traffic.find_changed(breathe)
         self._stale = set(self._moved)  # to be worked out anew
+        self._memory: dict[int, tuple[int, float]] = {}
 
     def _open(self, data_dir: str) -> tuple[Observer, Follower]:
         """Its tables and its metadata. Raises Failure."""
@@ -195,11 +197,19 @@ class Meter:
                     _short(turns / self._seconds),
                     round(one.longest_turn_ns / 1e6, 3),
                     _short(cpu_s / self._seconds * 100),
-                    _memory_mb(one.pid),
+                    self._memory_of(one.pid),
                     one.restarts,
                 )
             )
         return told
+
+    def _memory_of(self, pid: int) -> float:
+        """MB of a process, ten seconds old at most: the kernel walks through its pages for it."""
+        at_ns, memory_mb = self._memory.get(pid, (0, 0.0))
+        if not at_ns or self._now.at_ns - at_ns >= _MEMORY_NS:
+            memory_mb = _memory_mb(pid)
+            self._memory[pid] = self._now.at_ns, memory_mb
+        return memory_mb
 
     def topics(self) -> list[TopicRate]:
         """Every topic, the one with most traffic first."""
