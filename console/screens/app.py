@@ -179,10 +179,7 @@ class ConsoleApp(AtTerminal):
         )  # fmt: skip
         if not self._is_there:
             return
-        if source.is_repeated and source is not self.world.main(self.here):
-            self._age(time.monotonic())  # nothing to be drawn; the main one brings ages up to date
-        else:
-            self._paint()
+        self._paint()
 
     def _paint(self) -> None:
         if self.view.is_ready:
