@@ -162,7 +162,7 @@ def test_what_is_cut_off_at_the_end_is_left_out(magic):
         ),
         (message(Plain(0, TIME, None, gzip.compress(b"\0" * 999)), 1, 1), errors.CORRUPT_MESSAGE),
     ],
-    ids=lambda one: f"{len(one)} bytes" if isinstance(one, bytes) else None,  # gzip has the time
+    ids=lambda one: "set" if isinstance(one, bytes) else None,  # gzip has the time in it
 )  # fmt: skip
 def test_bad_sets_are_refused(data, code):
     assert refusal(data) == code
