@@ -10,6 +10,7 @@ import select
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -29,6 +30,8 @@ OURSELVES: Final = (sys.executable, "-P", "-m", "console")
 """The `penstock` command of this interpreter. -P: a console.py of the user's, in the folder where
 this is called, is not taken for ours."""
 _SHM: Final = Path("/dev/shm")
+_NAMED_S: Final = 5.0
+"""Seconds that a segment of an appliance that starts may have a name, at most."""
 
 
 class ApplianceError(Exception):
@@ -264,10 +267,13 @@ class Appliance:
             raise ApplianceError("a killed process does not go away")
 
     def _check_shared_memory(self) -> None:
-        # A segment has a name for an instant only, when any appliance of this host starts: what is
-        # left behind is what two looks see.
+        # A segment has a name for an instant only, when any appliance of this host starts; on a
+        # busy host that instant is as long as another process has to wait for its turn.
         left = _shared_memory() - self._shm_before
-        left &= _shared_memory()
+        end = time.monotonic() + _NAMED_S
+        while left and time.monotonic() < end:
+            time.sleep(0.01)
+            left &= _shared_memory()
         if left:
             raise ApplianceError(f"left in {_SHM}: {', '.join(sorted(left))}")
 

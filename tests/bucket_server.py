@@ -21,8 +21,10 @@ def serving(monkeypatch):
             "AWS_REGION": "us-east-1",
         }.items():  # fmt: skip
             monkeypatch.setenv(name, value)
-        request = urllib.request.Request(f"http://{host}:{port}/penstock", method="PUT")
-        urllib.request.urlopen(request).close()
+        # Buckets belong to the process, not to the server: those of a test before this one go.
+        for path, method in (("moto-api/reset", "POST"), ("penstock", "PUT")):
+            request = urllib.request.Request(f"http://{host}:{port}/{path}", method=method)
+            urllib.request.urlopen(request).close()
         yield "s3://penstock/events"
     finally:
         server.stop()

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
+import console.model
 from console.model.asking import configs, names
 from console.model.asking.failure import UNREACHABLE, Failure
 from console.model.asking.link import Link, asking
@@ -23,7 +24,10 @@ from console.model.records.seeking import Range, Seek
 from console.model.storage import disk
 from console.model.topics import partitions, topics
 
-MODULES = sorted(path.stem for path in Path(reading.__file__).parent.glob("*.py"))
+MODEL = Path(console.model.__file__).parent
+MODULES = sorted(
+    ".".join(path.relative_to(MODEL).with_suffix("").parts) for path in MODEL.rglob("*.py")
+)
 _numbers = itertools.count(1)
 
 
