@@ -169,13 +169,18 @@ def test_the_coordinator_dies_in_the_middle_of_a_rebalance(one, group, kind):
     for member in members:
         fatal = [error for error in member.told if error.fatal()]
         assert not fatal
-    stalled = [one for one in members if any(NO_OFFSETS in error.str() for error in one.told)]
-    for member in stalled:
-        member.close()
-    reading = [one for one in members if one not in stalled]
-    reading += [Member(one.bootstrap, group, "t", **settings) for _ in stalled[:1]]
-    until(reading, lambda: len({place for m in members + reading for place in m.got}) == 20)
-    for member in reading:
+    everybody = list(members)
+
+    def all_read():
+        for at, member in enumerate(members):
+            if any(NO_OFFSETS in error.str() for error in member.told):
+                member.close()
+                members[at] = Member(one.bootstrap, group, "t", **settings)
+                everybody.append(members[at])
+        return len({place for member in everybody for place in member.got}) == 20
+
+    until(members, all_read)
+    for member in members:
         member.close()
 
 

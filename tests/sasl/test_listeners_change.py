@@ -123,6 +123,7 @@ def test_the_same_is_taken_and_refused_as_by_apache_kafka(tmp_path):
             assert in_by_plain(broker, at.new)
             broker.stop()
             broker.start()
+            until(lambda at=at: at.reaches(at.new))  # a listener of the metadata opens later
             assert in_by_plain(broker, at.new) and not at.reaches(at.third)
     assert told["ours"] == told["theirs"]
     assert dict(told["ours"])["a name"] == "NONE"
