@@ -99,21 +99,20 @@ def measure_job(
     job's, or smaller for ten of them. job: as scratch_job makes it. folder: for checkpoints,
     the caller deletes it. tell: is called with what begins. Raises JobError and Spark's errors."""
     job = replace(job, sources=tuple(_sized(one, kafka, records) for one in job.sources))
-    spark = session(root, job)
     read = []
     for number, source in enumerate(job.sources):
         tell(f"reading {source.name}")
         alone = replace(job, sources=(source,), tables=(), python=None, sql=_every(source))
         alone = replace(alone, sink=replace(job.sink, mode="append"))
-        read.append(_run(spark, alone, kafka, folder / f"read-{number}", records))
+        read.append(_run(root, alone, kafka, folder / f"read-{number}", records))
     tell("deriving")
-    derived = _run(spark, job, kafka, folder / "derive", records)
+    derived = _run(root, job, kafka, folder / "derive", records)
     tell("writing")
     place = JobFolder(folder / "write")
     sink = _sink(root, job, kafka, place)
     sink.prepare()
     try:
-        written = _run(spark, job, kafka, place.path, records, sink)
+        written = _run(root, job, kafka, place.path, records, sink)
     finally:
         sink.close()
     return result_of(read, derived, written)
@@ -142,15 +141,18 @@ def _sink(root: "SparkSession", job: Job, kafka: ClientSettings, place: JobFolde
 
 
 def _run(
-    spark: "SparkSession",
+    root: "SparkSession",
     job: Job,
     kafka: ClientSettings,
     folder: Path,
     records: int,
     sink: sinks.Sink | None = None,
 ) -> Told:
-    """One query until it has read so many records of each source, or all. sink: None for none."""
+    """One query until it has read so many records of each source, or all. sink: None for none. Its
+    session is its own: a listener hears of all queries of a session, of an ended one late."""
     from pyspark.sql import functions as f
+
+    spark = session(root, job)
 
     derived = derive(spark, job, kafka, streaming=True)
     counted = derived.rows.observe(OUTPUT, f.count(f.lit(1)).alias("rows"))

@@ -64,7 +64,7 @@ class Link:
         self._making = threading.Lock()
 
     @property
-    def _limit_s(self) -> float:
+    def limit_s(self) -> float:
         """Seconds for one connection that only looks."""
         from penstock.reach import LIMIT_S
 
@@ -83,7 +83,7 @@ class Link:
         """
         from penstock.reach import unreachable
 
-        lost = bool(self._told) and bool(unreachable(self.bootstrap, self._limit_s))
+        lost = bool(self._told) and bool(unreachable(self.bootstrap, self.limit_s))
         return ",".join((self.bootstrap, *self._told)) if lost else self.bootstrap
 
     def knows(self, addresses: Iterable[str]) -> None:
@@ -97,9 +97,9 @@ class Link:
         from penstock.reach import unreachable
 
         try:
-            reach(self.bootstrap, self._limit_s)
+            reach(self.bootstrap, self.limit_s)
         except Failure:
-            if not self._told or unreachable(",".join(self._told), self._limit_s):
+            if not self._told or unreachable(",".join(self._told), self.limit_s):
                 raise
 
     def admin(self) -> "AdminClient":
@@ -174,7 +174,7 @@ class Link:
         self.reach()
         if self.is_asked:
             try:
-                trouble = barred(self.bootstrap, self.door, self._limit_s)
+                trouble = barred(self.bootstrap, self.door, self.limit_s)
             except NotUsable as wrong:
                 raise usage(str(wrong), "see the flags -X and --command-config") from None
             if trouble is not None:
@@ -188,7 +188,7 @@ class Link:
 
         if self._found and not self.door.uses_tls and not self.door.uses_sasl:
             return None
-        trouble = unspoken(server, self.door, problem, self._limit_s)
+        trouble = unspoken(server, self.door, problem, self.limit_s)
         return None if trouble is None else _barred(trouble, server)
 
     def explained(self, failure: Failure) -> Failure:

@@ -75,7 +75,7 @@ def _first(link: Link) -> str:
 
     link.reach()
     servers = [one.strip() for one in link.living.split(",")]
-    return next((one for one in servers[:-1] if not unreachable(one)), servers[-1])
+    return next((one for one in servers[:-1] if not unreachable(one, link.limit_s)), servers[-1])
 
 
 def _exchange(peer: socket.socket, key: int, version: int, body: bytes) -> bytes:
