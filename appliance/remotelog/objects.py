@@ -102,6 +102,13 @@ class RemoteObjects:
         for kind in sorted(KINDS, key=lambda kind: (kind != LOG, kind)):
             self._store.delete(_name(one, kind))
 
+    def delete_partition(self, topic_id: bytes, partition: int) -> int:
+        """Remove every object in a partition's folder, logs first; how many there were."""
+        names = self._store.names(_folder(topic_id, partition))
+        for name in sorted(names, key=lambda name: (not name.endswith(f".{LOG}"), name)):
+            self._store.delete(name)
+        return len(names)
+
     def list_segments(self, topic_id: bytes, partition: int) -> StoredSegments:
         """Finds a partition's segments, whole and cut off."""
         found, rest = StoredSegments(), []

@@ -1,20 +1,19 @@
-"""Where backups lie: named bytes in a folder, or in a bucket of S3 or what is like it."""
+"""Where backups lie: named bytes in a folder, or in a bucket of S3 or what is like it.
 
-import errno
+The stores are those of `appliance/base/object_store.py`; what they refuse is a Failure here.
+"""
+
 import os
-import stat
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, Protocol, TypeVar
 
+from appliance.base import object_store
+from appliance.base.object_store import ObjectRoom, StorePackageMissing, StoreRefused
 from console.model.asking.failure import Failure, usage
 
-_CHUNK: Final = 1 << 20
-_PART: Final = ".part"
 _MAKES: Final = "penstock backup create WHERE makes one; see that the disk is mounted"
-_FRESH: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_OWNERS_FILE: Final = 0o600
-_OWNERS_FOLDER: Final = 0o700
+
+_T = TypeVar("_T")
 
 
 class Store(Protocol):
@@ -52,155 +51,56 @@ def opened(where: str, *, existing: bool = False) -> Store:
         return FolderStore(path)
     if not where.startswith("s3://"):
         raise usage(f"{where}: backups go to a folder, or to s3://BUCKET/PREFIX")
-    return BucketStore(where)
+    try:
+        return TellingStore(object_store.BucketStore(where))
+    except StorePackageMissing as why:
+        raise usage(str(why), "pip install 'penstock[s3]'") from None
+    except StoreRefused as why:
+        raise _failure(why) from None
 
 
-class FolderStore:
+class TellingStore:
+    """A store whose refusals are Failures."""
+
+    def __init__(self, room: ObjectRoom) -> None:
+        self._room = room
+
+    def names(self, prefix: str) -> dict[str, int]:
+        """As in Store."""
+        return _asked(lambda: self._room.names(prefix))
+
+    def read_object(self, name: str) -> Iterator[bytes]:
+        """As in Store."""
+        pieces = self._room.read_object(name)
+        while (piece := _asked(lambda: next(pieces, None))) is not None:
+            yield piece
+
+    def read_range(self, name: str, at: int, length: int) -> bytes:
+        """As in Store."""
+        return _asked(lambda: self._room.read_range(name, at, length))
+
+    def write_object(self, name: str, pieces: Iterable[bytes]) -> None:
+        """As in Store."""
+        _asked(lambda: self._room.write_object(name, pieces))
+
+    def delete(self, name: str) -> None:
+        """As in Store."""
+        _asked(lambda: self._room.delete(name))
+
+
+class FolderStore(TellingStore):
     """A folder of this host."""
 
     def __init__(self, path: str) -> None:
-        self._path = path
-
-    def names(self, prefix: str) -> dict[str, int]:
-        """As in Store."""
-        found = {}
-        for place, _, names in os.walk(os.path.join(self._path, prefix)):
-            for name in names:
-                path = os.path.join(place, name)
-                told = os.lstat(path)
-                if not name.endswith(_PART) and stat.S_ISREG(told.st_mode):
-                    found[os.path.relpath(path, self._path)] = told.st_size
-        return found
-
-    def read_object(self, name: str) -> Iterator[bytes]:
-        """As in Store."""
-        try:
-            fd = os.open(self._place(name), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-            with os.fdopen(fd, "rb") as file:
-                while piece := file.read(_CHUNK):
-                    yield piece
-        except OSError as why:
-            raise self._refused(why) from None
-
-    def read_range(self, name: str, at: int, length: int) -> bytes:
-        """As in Store."""
-        try:
-            fd = os.open(self._place(name), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-            with os.fdopen(fd, "rb") as file:
-                file.seek(at)
-                return file.read(length)
-        except OSError as why:
-            raise self._refused(why) from None
-
-    def write_object(self, name: str, pieces: Iterable[bytes]) -> None:
-        """As in Store."""
-        path = os.path.join(self._path, name)
-        try:
-            self._make_folders(name)
-            with suppress(FileNotFoundError):  # of one that was cut off
-                os.unlink(path + _PART)
-            with os.fdopen(os.open(path + _PART, _FRESH, _OWNERS_FILE), "wb") as file:
-                for piece in pieces:
-                    file.write(piece)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(path + _PART, path)
-            self._sync(os.path.dirname(path))
-        except OSError as why:
-            raise self._refused(why) from None
-
-    def delete(self, name: str) -> None:
-        """As in Store."""
-        try:
-            with suppress(FileNotFoundError):
-                os.unlink(os.path.join(self._path, name))
-        except OSError as why:
-            raise self._refused(why) from None
-
-    def _place(self, name: str) -> str:
-        """The path of a name, none of whose folders within the store is a link. Raises OSError."""
-        path = self._path
-        for part in name.split("/"):
-            if path != self._path and os.path.islink(path):
-                raise OSError(errno.ELOOP, "a symbolic link is not followed", path)
-            path = os.path.join(path, part)
-        return path
-
-    def _make_folders(self, name: str) -> None:
-        """Those of a name, for the user alone. Raises OSError."""
-        os.makedirs(os.path.dirname(self._path), exist_ok=True)
-        path = self._path
-        for part in ("", *name.split("/")[:-1]):
-            path = os.path.join(path, part) if part else path
-            with suppress(FileExistsError):
-                os.mkdir(path, _OWNERS_FOLDER)
-        self._place(name)
-
-    def _sync(self, folder: str) -> None:
-        while folder.startswith(self._path):
-            fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                os.fsync(fd)
-            finally:
-                os.close(fd)
-            folder = os.path.dirname(folder)
-
-    def _refused(self, why: OSError) -> Failure:
-        where = f"{why.filename}: " if why.filename else f"{self._path}: "
-        return Failure(f"{where}{why.strerror}", where=self._path, name="BACKUP_REFUSED")
+        super().__init__(object_store.FolderStore(path))
 
 
-class BucketStore:
-    """A bucket. Who we are and where it is say the usual variables (AWS_ACCESS_KEY_ID,
-    AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT_URL, AWS_ALLOW_HTTP) or the host's role."""
+def _asked(question: Callable[[], _T]) -> _T:
+    try:
+        return question()
+    except StoreRefused as why:
+        raise _failure(why) from None
 
-    def __init__(self, url: str) -> None:
-        try:
-            import obstore
-        except ImportError:
-            hint = "pip install 'penstock[s3]'"
-            raise usage(f"{url} needs the package obstore", hint) from None
-        self._obstore: Any = obstore
-        self._url = url
-        self._store = self._asked(lambda: obstore.store.from_url(url))
 
-    def names(self, prefix: str) -> dict[str, int]:
-        """As in Store."""
-        pages = self._asked(lambda: list(self._obstore.list(self._store, prefix=prefix)))
-        return {one["path"]: one["size"] for page in pages for one in page}
-
-    def read_object(self, name: str) -> Iterator[bytes]:
-        """As in Store."""
-        pieces = self._asked(lambda: iter(self._obstore.get(self._store, name).stream()))
-        while (piece := self._asked(lambda: next(pieces, None))) is not None:
-            yield bytes(piece)
-
-    def read_range(self, name: str, at: int, length: int) -> bytes:
-        """As in Store."""
-        if length <= 0:
-            return b""
-        try:
-            ask = self._obstore.get_range
-            return bytes(self._asked(lambda: ask(self._store, name, start=at, length=length)))
-        except Failure:
-            # A bucket refuses a range that begins behind the end: its size is asked only then.
-            if at < self._asked(lambda: self._obstore.head(self._store, name)["size"]):
-                raise
-            return b""
-
-    def write_object(self, name: str, pieces: Iterable[bytes]) -> None:
-        """As in Store."""
-        self._asked(lambda: self._obstore.put(self._store, name, iter(pieces)))
-
-    def delete(self, name: str) -> None:
-        """As in Store."""
-        self._asked(lambda: self._obstore.delete(self._store, name))
-
-    def _asked(self, question: Any) -> Any:
-        try:
-            return question()
-        except Failure:
-            raise
-        except Exception as why:  # of many kinds, all of them about the store
-            text = str(why).strip().splitlines()[0]
-            raise Failure(text, where=self._url, name="BACKUP_REFUSED") from None
+def _failure(why: StoreRefused) -> Failure:
+    return Failure(str(why), where=why.where, name="BACKUP_REFUSED")

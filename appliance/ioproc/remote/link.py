@@ -1,0 +1,224 @@
+"""The other end of the process that talks to the remote store: starts it when it is needed, asks,
+ends it.
+
+Many questions are under way at once; answers come in any order. Invariant: `ask_store` and
+`take_answers` never wait, and each question has one answer, also when the process ends: the next
+question starts another one. `fd` is for the loop: an answer that came rings.
+"""
+
+import base64
+import json
+import os
+import subprocess
+import sys
+from collections import deque
+from contextlib import suppress
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Lock, Thread
+from typing import Any, Final, NamedTuple, Protocol
+
+import appliance
+from appliance.ioproc.remote.process import FAULT, PROCESS
+from appliance.remotelog.records import RemoteLogSegmentMetadataRecord, encode_record
+
+_ROOT: Final = str(Path(next(iter(appliance.__path__))).parent)
+_SAID: Final = 300
+
+Tag = tuple[Any, ...]
+Question = dict[str, Any]
+
+
+class StoreAnswer(NamedTuple):
+    """The outcome of a question. failure: why it was not done, "" when it was. kind: of the
+    failure, a word of `process.py`. fields: of the answer."""
+
+    tag: Tag
+    failure: str
+    kind: str
+    fields: dict[str, Any]
+
+
+class StoreChannel(Protocol):
+    """The way to a store: `RemoteLink`, or a test's."""
+
+    def ask_store(self, tag: Tag, question: Question) -> None:
+        """Ask; `take_answers` returns the tag."""
+        ...
+
+    def take_answers(self) -> list[StoreAnswer]:
+        """Answers that came since the last call."""
+        ...
+
+
+class RemoteLink:
+    """One process at most. url: of the store. copiers, readers: threads of the process."""
+
+    def __init__(self, url: str, copiers: int, readers: int) -> None:
+        self.fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._how: Final = json.dumps({"url": url, "copiers": copiers, "readers": readers})
+        self._lock = Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._questions: SimpleQueue[tuple[int, Question] | None] = SimpleQueue()
+        self._asked: dict[int, tuple[Tag, subprocess.Popen[bytes] | None]] = {}
+        self._came: deque[StoreAnswer] = deque()
+        self._threads: list[Thread] = []
+        self._number = 0
+        self._closed = False
+
+    def ask_store(self, tag: Tag, question: Question) -> None:
+        """Ask; `take_answers` returns `tag`."""
+        assert not self._closed
+        if not self._threads:
+            self._start_thread(self._send_all, "remote-ask")
+        self._number += 1
+        with self._lock:
+            self._asked[self._number] = tag, None
+        self._questions.put((self._number, question))
+
+    def take_answers(self) -> list[StoreAnswer]:
+        """Every answer that came since the last call."""
+        came = self._came
+        return [came.popleft() for _ in range(len(came))]
+
+    def outstanding(self) -> int:
+        """Questions without an answer."""
+        return len(self._asked)
+
+    def hush(self) -> None:
+        """Take the bell away; called when `fd` is readable."""
+        with suppress(BlockingIOError):
+            os.eventfd_read(self.fd)
+
+    def kill(self) -> None:
+        """End the process without waiting; what it was asked is answered as not done."""
+        process = self._process
+        if process is not None:
+            process.kill()
+
+    def close(self) -> None:
+        """End the process and the threads, and wait for them."""
+        self._closed = True
+        self._questions.put(None)
+        if self._threads:
+            while self._threads[0].is_alive():  # it may be starting another one
+                self.kill()
+                self._threads[0].join(0.05)
+        self.kill()
+        for thread in self._threads:
+            thread.join()
+        os.close(self.fd)
+
+    # Threads --------------------------------------------------------------------------------------
+
+    def _start_thread(self, work: Any, name: str, *arguments: Any) -> None:
+        thread = Thread(target=work, args=arguments, name=name, daemon=True)
+        self._threads[1:] = [one for one in self._threads[1:] if one.is_alive()]
+        self._threads.append(thread)
+        thread.start()
+
+    def _send_all(self) -> None:
+        while (item := self._questions.get()) is not None:
+            number, question = item
+            try:
+                process = self._process
+                if process is None or process.poll() is not None:
+                    process = self._start_process()
+                with self._lock:
+                    self._asked[number] = self._asked[number][0], process
+                assert process.stdin is not None
+                process.stdin.write(json.dumps({"id": number, **question}).encode() + b"\n")
+                process.stdin.flush()
+            except OSError as why:
+                self._answer(number, {"failure": str(why), "kind": PROCESS})
+            except Exception as why:  # costs this question, and the thread goes on
+                text = f"{type(why).__name__}: {why}"
+                self._answer(number, {"failure": text, "kind": FAULT})
+
+    def _start_process(self) -> subprocess.Popen[bytes]:
+        paths = [_ROOT, *filter(None, [os.environ.get("PYTHONPATH")])]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "appliance.ioproc.remote.process", str(os.getpid())],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+            start_new_session=True,  # Ctrl-C is for the supervisor
+        )
+        self._process = process
+        self._start_thread(self._receive_all, "remote-hear", process)
+        assert process.stdin is not None
+        process.stdin.write(self._how.encode() + b"\n")
+        return process
+
+    def _receive_all(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdout is not None
+        for line in process.stdout:
+            try:
+                answer = json.loads(line)
+                number = answer.pop("id")
+            except (ValueError, KeyError, AttributeError):
+                process.kill()  # it writes what is no answer
+                continue
+            self._answer(number, answer)
+        said = self._last_words(process)
+        with self._lock:
+            left = [number for number, asked in self._asked.items() if asked[1] is process]
+        for number in left:
+            self._answer(number, {"failure": f"the process ended: {said}", "kind": PROCESS})
+
+    def _last_words(self, process: subprocess.Popen[bytes]) -> str:
+        process.kill()
+        assert process.stdin is not None and process.stdout is not None
+        assert process.stderr is not None
+        lines = process.stderr.read().decode(errors="replace").strip().splitlines()
+        status = process.wait()
+        with suppress(OSError):
+            process.stdin.close()
+        process.stdout.close()
+        process.stderr.close()
+        return lines[-1][:_SAID] if lines else f"status {status}"
+
+    def _answer(self, number: int, answer: dict[str, Any]) -> None:
+        with self._lock:
+            asked = self._asked.pop(number, None)
+        if asked is not None:
+            failure, kind = answer.pop("failure", ""), answer.pop("kind", "")
+            self._came.append(StoreAnswer(asked[0], failure, kind, answer))
+            os.eventfd_write(self.fd, 1)
+
+
+# Questions ----------------------------------------------------------------------------------------
+
+
+def ask_copy(
+    one: RemoteLogSegmentMetadataRecord, paths: dict[str, str], data: dict[str, bytes], rate: float
+) -> Question:
+    """Copy a segment: its files by kind, some of them as bytes. rate: bytes per second."""
+    told = {kind: base64.b64encode(each).decode() for kind, each in data.items()}
+    return {"op": "copy", "segment": _text(one), "paths": paths, "bytes": told, "rate": rate}
+
+
+def ask_delete(one: RemoteLogSegmentMetadataRecord) -> Question:
+    """Delete a segment's objects; those that are gone already are no error."""
+    return {"op": "delete", "segment": _text(one)}
+
+
+def ask_delete_partition(topic_id: bytes, partition: int) -> Question:
+    """Delete every object of a partition. The answer's `objects` says how many there were."""
+    return {"op": "delete-partition", "topic-id": topic_id.hex(), "partition": partition}
+
+
+def ask_range(one: RemoteLogSegmentMetadataRecord, at: int, length: int, into: str) -> Question:
+    """Bytes of a segment's log from a position on into a file of this host. The answer's `bytes`
+    says how many: fewer only at the end of the segment."""
+    return {"op": "range", "segment": _text(one), "at": at, "length": length, "into": into}
+
+
+def ask_index(one: RemoteLogSegmentMetadataRecord, kind: str, into: str) -> Question:
+    """A file beside the log (`remotelog.objects.KINDS`), whole, into a file of this host."""
+    return {"op": "index", "segment": _text(one), "kind": kind, "into": into}
+
+
+def _text(one: RemoteLogSegmentMetadataRecord) -> str:
+    return base64.b64encode(encode_record(one)).decode()

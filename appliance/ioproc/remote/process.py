@@ -1,0 +1,214 @@
+"""The process that talks to the remote store for one I/O process, whose loop never waits for it.
+
+It reads questions as lines of JSON from stdin and writes answers, in the order in which they are
+done, to stdout. The first line says where the store is and how many threads ask it: those that copy
+and delete are others than those that read, so that a reader waits for no upload. Invariant: it
+writes nothing on this host but the cache files that it is asked for, each under its name only when
+all of its bytes are there. It ends with its parent, and when stdin ends. Started by `link.py`;
+nobody imports it but tests.
+"""
+
+import base64
+import ctypes
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
+from typing import Any, Final
+
+from appliance.base.object_store import StoreRefused, open_store
+from appliance.remotelog.objects import LOG, RemoteFilesMissing, RemoteObjects
+from appliance.remotelog.records import RemoteLogSegmentMetadataRecord, decode_record
+
+_PR_SET_PDEATHSIG: Final = 1
+_PR_SET_NAME: Final = 15
+_NICE: Final = 10
+_PIECE: Final = 1 << 20
+_PART: Final = ".part"
+_SAID: Final = 300
+
+READS: Final = frozenset(("range", "index"))
+"""Questions of readers; all others are of copies and deletions."""
+
+STORE: Final = "store"
+MISSING: Final = "missing"
+LOCAL: Final = "local"
+FAULT: Final = "fault"
+PROCESS: Final = "process"
+"""Kinds of failures: the store refuses; it has not the bytes that the metadata says; a file of this
+host cannot be read or written; an exception that nobody expected; the process ended."""
+
+
+class UploadRate:
+    """Waits so that all threads together send no more than a number of bytes per second."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._free_at = time.monotonic()
+
+    def wait_for_turn(self, size: int, rate: float) -> None:
+        """Return when `size` more bytes may be sent, at `rate` bytes per second."""
+        with self._lock:
+            now = time.monotonic()
+            at = self._free_at = max(self._free_at, now - 1) + size / max(rate, 1.0)
+        if at - now > 0.01:
+            time.sleep(at - now)
+
+
+class StoreServer:
+    """Answers questions about one store; on many threads at once."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._room: RemoteObjects | None = None
+        self._rate = UploadRate()
+        self._answers: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+            "copy": self._copy,
+            "delete": self._delete,
+            "delete-partition": self._delete_partition,
+            "list": self._list,
+            "range": self._fetch_range,
+            "index": self._fetch_index,
+        }
+
+    def answer_question(self, question: dict[str, Any]) -> dict[str, Any]:
+        """Does what a question asks; returns its answer, or {"failure": text, "kind": kind}."""
+        try:
+            return self._answers[question["op"]](question)
+        except StoreRefused as why:
+            kind, text = STORE, str(why)
+        except RemoteFilesMissing as why:
+            kind, text = MISSING, str(why)
+        except OSError as why:
+            kind, text = LOCAL, f"{why.filename or ''}: {why.strerror}".removeprefix(": ")
+        except Exception as why:  # one answer, and the others are served
+            kind, text = FAULT, f"{type(why).__name__}: {why}"
+        return {"failure": text[:_SAID], "kind": kind}
+
+    def _objects(self) -> RemoteObjects:
+        if self._room is None:
+            try:
+                self._room = RemoteObjects(open_store(self._url))
+            except ValueError as why:
+                raise StoreRefused(self._url, str(why)) from None
+        return self._room
+
+    def _copy(self, question: dict[str, Any]) -> dict[str, Any]:
+        one, rate = _segment(question), float(question["rate"])
+        parts: dict[str, Iterable[bytes]] = {
+            kind: [base64.b64decode(text)] for kind, text in question["bytes"].items()
+        }
+        paths: dict[str, str] = question["paths"]
+        unread: list[OSError] = []
+        for kind, path in paths.items():
+            size = one.segment_size_in_bytes if kind == LOG else os.path.getsize(path)
+            parts[kind] = self._pieces(path, size, rate, unread)
+        try:
+            self._objects().copy_segment(one, parts)
+        except StoreRefused:
+            if unread:
+                raise unread[0] from None
+            raise
+        return {"bytes": one.segment_size_in_bytes}
+
+    def _pieces(self, path: str, size: int, rate: float, unread: list[OSError]) -> Iterator[bytes]:
+        """A file of this host. unread: takes what keeps it from being read, which a store tells as
+        a refusal of its own."""
+        try:
+            with open(path, "rb") as file:
+                while size:
+                    piece = file.read(min(_PIECE, size))
+                    if not piece:
+                        raise OSError(0, f"ends {size} bytes too early", path)
+                    self._rate.wait_for_turn(len(piece), rate)
+                    size -= len(piece)
+                    yield piece
+        except OSError as why:
+            unread.append(why)
+            raise
+
+    def _delete(self, question: dict[str, Any]) -> dict[str, Any]:
+        self._objects().delete_segment(_segment(question))
+        return {}
+
+    def _delete_partition(self, question: dict[str, Any]) -> dict[str, Any]:
+        topic_id, partition = bytes.fromhex(question["topic-id"]), int(question["partition"])
+        return {"objects": self._objects().delete_partition(topic_id, partition)}
+
+    def _list(self, question: dict[str, Any]) -> dict[str, Any]:
+        topic_id, partition = bytes.fromhex(question["topic-id"]), int(question["partition"])
+        found = self._objects().list_segments(topic_id, partition)
+        whole = [[start, unique.hex(), size] for (start, unique), size in found.whole.items()]
+        return {"whole": whole, "orphans": found.orphans}
+
+    def _fetch_range(self, question: dict[str, Any]) -> dict[str, Any]:
+        at, length = int(question["at"]), int(question["length"])
+        data = self._objects().fetch_range(_segment(question), at, length)
+        _write_whole(question["into"], data)
+        return {"bytes": len(data)}
+
+    def _fetch_index(self, question: dict[str, Any]) -> dict[str, Any]:
+        data = self._objects().fetch_index(_segment(question), question["kind"])
+        _write_whole(question["into"], data)
+        return {"bytes": len(data)}
+
+
+def _segment(question: dict[str, Any]) -> RemoteLogSegmentMetadataRecord:
+    one = decode_record(base64.b64decode(question["segment"]))
+    assert isinstance(one, RemoteLogSegmentMetadataRecord)
+    return one
+
+
+def _write_whole(path: str, data: bytes) -> None:
+    """A file that has all of its bytes, or is not there. Raises OSError."""
+    with open(path + _PART, "wb") as file:
+        file.write(data)
+    os.replace(path + _PART, path)
+
+
+def serve_lines(lines: Iterable[bytes], say: Callable[[bytes], None]) -> None:
+    """Answer questions until they end. lines: of stdin, the first one says how."""
+    source = iter(lines)
+    how = json.loads(next(source, b"{}") or b"{}")
+    if not how:
+        return
+    server, lock = StoreServer(how["url"]), Lock()
+    copiers = ThreadPoolExecutor(how["copiers"])
+    readers = ThreadPoolExecutor(how["readers"])
+
+    def serve_one(question: dict[str, Any]) -> None:
+        answer = (
+            json.dumps({"id": question["id"], **server.answer_question(question)}).encode() + b"\n"
+        )
+        with lock:
+            say(answer)
+
+    for line in source:
+        question = json.loads(line)
+        (readers if question["op"] in READS else copiers).submit(serve_one, question)
+    for pool in (readers, copiers):
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def main(parent: int) -> None:
+    """Serve until the parent hangs up or dies."""
+    libc = ctypes.CDLL(None)
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    libc.prctl(_PR_SET_NAME, b"penstock-remote", 0, 0, 0)  # as ps shows it
+    if os.getppid() != parent:
+        return  # it died before it could be tied to us
+    os.nice(_NICE)
+
+    def write_answer(answer: bytes) -> None:
+        sys.stdout.buffer.write(answer)
+        sys.stdout.buffer.flush()
+
+    serve_lines(sys.stdin.buffer, write_answer)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
