@@ -26,20 +26,24 @@ HOT = {
     "ring": ["counters", "ring"],
     "wire": [
         "produce", "fetch", "request_head", "batch_header", "batch", "varint", "record_walk",
-        "offset_messages", "own_batch", "fields", "plain", "messages", "markers",
-        "error_codes", "ranges",
+        "offset_messages", "own_batch", "fields", "plain", "messages", "markers", "error_codes",
+        "ranges",
     ],
     "handlers": [
         "coordinate", "exchange", "k00_produce", "k01_fetch", "fetch_answer", "fetch_look",
         "fetch_rights", "fetch_sessions", "fetch_state", "fetch_watch", "overtaking",
         "transactional_produce", "verifying",
     ],
-    "ioproc": [
-        "appending", "arrivals", "asker", "core", "failing", "journaling", "main", "partition",
-        "places", "questions", "reading", "rows", "served", "siblings", "syncing",
-        "watches",
+    "ioproc/requests": ["appends", "reads"],
+    "ioproc/turn": ["dispatch", "core"],
+    "ioproc": ["netproc_peer", "partition_failures", "main", "served_partitions", "ioproc_peers"],
+    "ioproc/durability": ["journals", "group_commit"],
+    "ioproc/partitions": [
+        "partition", "file_positions", "read_rules", "partition_rows", "fetch_watches",
     ],
-    "ioproc/coordinating": ["endings", "host", "led", "requests"],
+    "ioproc/coordination": [
+        "marker_sender", "coordinator_host", "coordinator_partition", "pending_requests",
+    ],
     "coordinators/runtime": ["call", "records", "routing", "shard", "turn"],
     "coordinators/transactions": [
         "answers", "ending", "partitions", "record_bytes", "replay", "routing", "shard", "state",
@@ -52,10 +56,10 @@ HOT = {
     "replication": ["progress"],
     "shell": ["answers", "links", "loop"],
     "netproc": [
-        "transport", "framing", "sending", "states", "connections_state", "receivers", "connection",
-        "connections", "routes", "slabs", "intake", "host", "completions", "following", "server",
-        "cursors", "exchanges", "habits", "outbox", "page_cache", "segments", "admission", "pace",
-        "sweeping",
+        "transport", "framing", "sending", "states", "connections_state", "receivers",
+        "connection", "connections", "routes", "slabs", "intake", "host", "completions",
+        "following", "server", "cursors", "exchanges", "habits", "outbox", "page_cache",
+        "segments", "admission", "pace", "sweeping",
     ],
     "logstore": [
         "log", "active", "segments", "segment", "indexes", "lookup", "producer_state", "epochs",

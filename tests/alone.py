@@ -1,6 +1,6 @@
 """A node that leads everything, for tests without others."""
 
-from appliance.ioproc.coordinating.away import Away
+from appliance.ioproc.coordination.remote_markers import Away
 
 
 class Nobody:

@@ -3,7 +3,7 @@ the transactions of producers in some partitions, whatever their coordinator say
 
 For coordinators on other nodes, and for tools that end a transaction which nobody coordinates any
 more. Coordinators here write markers in their own node's partitions without it
-(`ioproc/coordinating/endings.py`).
+(`ioproc/coordination/marker_sender.py`).
 """
 
 from collections.abc import Iterable

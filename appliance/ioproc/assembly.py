@@ -22,50 +22,50 @@ from appliance.coordinators.kinds import KINDS
 from appliance.coordinators.runtime.ending import Ending
 from appliance.coordinators.runtime.kind import Kind, Lent
 from appliance.coordinators.runtime.room import share_of
-from appliance.ioproc.appending import Appends
-from appliance.ioproc.arrivals import Dispatcher
-from appliance.ioproc.asker import NetprocPeer
-from appliance.ioproc.behind import GroupLagSampler
-from appliance.ioproc.billing import Billing
 from appliance.ioproc.chores import Chores
-from appliance.ioproc.cleaner_link import CleanerLink
-from appliance.ioproc.cleaning import Cleaning
-from appliance.ioproc.cluster import ThroughControl
-from appliance.ioproc.coordinating.away import Away
-from appliance.ioproc.coordinating.endings import Endings
-from appliance.ioproc.coordinating.host import CoordinatorHost
-from appliance.ioproc.core import Core
-from appliance.ioproc.failing import Failures, Report
-from appliance.ioproc.following import CoordinatorFollowing
-from appliance.ioproc.ground import Ground
-from appliance.ioproc.home import Home
-from appliance.ioproc.housekeeping import Housekeeping
-from appliance.ioproc.isolating import Isolating, isolation
-from appliance.ioproc.journaling import Journals
-from appliance.ioproc.leaving import Leaving
-from appliance.ioproc.left_journals import LeftJournals
-from appliance.ioproc.left_open import LeftOpen
-from appliance.ioproc.moving import Moves
-from appliance.ioproc.observing import PartitionListener
-from appliance.ioproc.opening import Opener
-from appliance.ioproc.partition import Partition
-from appliance.ioproc.probing import FolderProbe
-from appliance.ioproc.producer_ids import ProducerIdPool
-from appliance.ioproc.producer_room import ProducerRoom
-from appliance.ioproc.pulling.env import Env
-from appliance.ioproc.pulling.parting import DivergenceTruncation
-from appliance.ioproc.pulling.pulling import LeaderChanges, Pulling
-from appliance.ioproc.questions import PartitionReads
-from appliance.ioproc.replicas import Replicas
-from appliance.ioproc.returning import Returning
-from appliance.ioproc.rows import Rows
-from appliance.ioproc.served import ServedPartitions
-from appliance.ioproc.siblings import Loopback, Siblings
-from appliance.ioproc.syncing import Syncing
-from appliance.ioproc.throttling import ReplicationThrottling
-from appliance.ioproc.trash import DeletedFolders
-from appliance.ioproc.trims import Trims
-from appliance.ioproc.whereabouts import Whereabouts
+from appliance.ioproc.coordination.coordinator_host import CoordinatorHost
+from appliance.ioproc.coordination.group_lag_sampler import GroupLagSampler
+from appliance.ioproc.coordination.marker_sender import Endings
+from appliance.ioproc.coordination.orphaned_transactions import LeftOpen
+from appliance.ioproc.coordination.producer_id_pool import ProducerIdPool
+from appliance.ioproc.coordination.remote_markers import Away
+from appliance.ioproc.deletion.deleted_folders import DeletedFolders
+from appliance.ioproc.deletion.partition_deletion import Leaving
+from appliance.ioproc.deletion.undelete import Returning
+from appliance.ioproc.durability.group_commit import Syncing
+from appliance.ioproc.durability.journal_recovery import LeftJournals
+from appliance.ioproc.durability.journals import Journals
+from appliance.ioproc.durability.log_start_checkpoint import Trims
+from appliance.ioproc.ioproc_peers import Loopback, Siblings
+from appliance.ioproc.lifecycle.isolation import Isolating, isolation
+from appliance.ioproc.lifecycle.partition_manager import Home
+from appliance.ioproc.lifecycle.partition_opener import Opener
+from appliance.ioproc.log_folders.alter_log_dirs import Moves
+from appliance.ioproc.log_folders.directory_reports import Whereabouts
+from appliance.ioproc.log_folders.folder_probe import FolderProbe
+from appliance.ioproc.metadata_replay import CoordinatorFollowing
+from appliance.ioproc.netproc_peer import NetprocPeer
+from appliance.ioproc.partition_failures import Failures, Report
+from appliance.ioproc.partitions.partition import Partition
+from appliance.ioproc.partitions.partition_listener import PartitionListener
+from appliance.ioproc.partitions.partition_rows import Rows
+from appliance.ioproc.replica_fetcher.divergence import DivergenceTruncation
+from appliance.ioproc.replica_fetcher.fetcher_context import Env
+from appliance.ioproc.replica_fetcher.fetchers import LeaderChanges, Pulling
+from appliance.ioproc.replication.control_channel import ThroughControl
+from appliance.ioproc.replication.replicas import Replicas
+from appliance.ioproc.replication.replication_throttle import ReplicationThrottling
+from appliance.ioproc.requests.appends import Appends
+from appliance.ioproc.requests.producer_limit import ProducerRoom
+from appliance.ioproc.requests.reads import PartitionReads
+from appliance.ioproc.requests.request_time import Billing
+from appliance.ioproc.retention.cleaner_link import CleanerLink
+from appliance.ioproc.retention.housekeeping import Housekeeping
+from appliance.ioproc.retention.log_cleaner import Cleaning
+from appliance.ioproc.served_partitions import ServedPartitions
+from appliance.ioproc.turn.core import Core
+from appliance.ioproc.turn.dispatch import Dispatcher
+from appliance.ioproc.turn.job_context import Ground
 from appliance.ioproc.workers import Workers
 from appliance.metadata.effective import broker_config
 from appliance.metadata.endpoints import inter_broker

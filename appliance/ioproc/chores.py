@@ -10,17 +10,17 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from appliance.ioproc.behind import GroupLagSampler
-from appliance.ioproc.cleaning import Cleaning
-from appliance.ioproc.following import CoordinatorFollowing
-from appliance.ioproc.home import Home
-from appliance.ioproc.housekeeping import Housekeeping
-from appliance.ioproc.isolating import Isolating
-from appliance.ioproc.left_open import LeftOpen
-from appliance.ioproc.moving import Moves
-from appliance.ioproc.probing import FolderProbe
-from appliance.ioproc.replicas import Replicas
-from appliance.ioproc.whereabouts import Whereabouts
+from appliance.ioproc.coordination.group_lag_sampler import GroupLagSampler
+from appliance.ioproc.coordination.orphaned_transactions import LeftOpen
+from appliance.ioproc.lifecycle.isolation import Isolating
+from appliance.ioproc.lifecycle.partition_manager import Home
+from appliance.ioproc.log_folders.alter_log_dirs import Moves
+from appliance.ioproc.log_folders.directory_reports import Whereabouts
+from appliance.ioproc.log_folders.folder_probe import FolderProbe
+from appliance.ioproc.metadata_replay import CoordinatorFollowing
+from appliance.ioproc.replication.replicas import Replicas
+from appliance.ioproc.retention.housekeeping import Housekeeping
+from appliance.ioproc.retention.log_cleaner import Cleaning
 from appliance.shell.bugs import Bugs
 
 BUSY_MS: Final = 1

@@ -2,7 +2,7 @@
 drained.
 
 One turn: changed peers, metadata, messages, coordinators, chores when they are due, `Core.finish`.
-`assembly.py` says of what it is made, `starting.py` how it begins.
+`assembly.py` says of what it is made, `startup.py` how it begins.
 """
 
 import select
@@ -13,11 +13,11 @@ from appliance.base.disk import Disk
 from appliance.base.errors import StorageFailed
 from appliance.base.os_disk import OsDisk
 from appliance.base.reserve import ReservedDisk
-from appliance.ioproc.asker import NetprocPeer
 from appliance.ioproc.assembly import Assembly
-from appliance.ioproc.barrier import MessageBarrier
-from appliance.ioproc.served import ServedPartitions
-from appliance.ioproc.starting import Starting
+from appliance.ioproc.netproc_peer import NetprocPeer
+from appliance.ioproc.served_partitions import ServedPartitions
+from appliance.ioproc.startup import Starting
+from appliance.ioproc.turn.message_barrier import MessageBarrier
 from appliance.ioproc.workers import Workers
 from appliance.metadata.changes import Change
 from appliance.peers.link import Link, Watcher

@@ -5,7 +5,7 @@ every key stays.
 then writes the segments up to there anew, without what was replaced, into `.cleaned` files, synced.
 Invariant: what is written keeps its offset, its time and its order; nothing that readers look at is
 changed here. Not for the loop of an I/O process: the cost is per record. Caller: the cleaner's
-process (`ioproc/cleaner_process.py`).
+process (`ioproc/retention/cleaner_process.py`).
 """
 
 import errno

@@ -83,7 +83,7 @@ class ProducerStates:
     known to be open; forgotten when it is, and with every marker. verified: the epoch with which a
     producer may begin one, as its coordinator said unasked; forgotten with every marker. news: what
     became of transactions since somebody who wants to know looked; None while nobody does. counted:
-    how many producers are counted of it (`ioproc/producer_room.py`)."""
+    how many producers are counted of it (`ioproc/requests/producer_limit.py`)."""
 
     __slots__ = ("_guard", "counted", "news", "open", "producers", "unverified", "verified")
 

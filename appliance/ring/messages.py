@@ -74,7 +74,7 @@ and the guard (GUARD) before the body."""
 
 MOVE: Final = 8
 """Move the partition to another log folder. a: its number. Answered by MOVED at once; the move goes
-on (`ioproc/moving.py`)."""
+on (`ioproc/log_folders/alter_log_dirs.py`)."""
 
 MARK: Final = 9
 """End a producer's transaction in the partition by a marker (also ioproc → ioproc: from who

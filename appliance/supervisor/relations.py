@@ -18,25 +18,16 @@ from appliance.control.deletion import topic_trash
 from appliance.control.quorum import snapshots
 from appliance.coordinators.kinds import KINDS
 from appliance.handlers import fetch_watch
-from appliance.ioproc import (
-    asker,
-    behind,
-    chores,
-    cleaning,
-    copying,
-    home,
-    housekeeping,
-    leaving,
-    moving,
-    roles,
-    served,
-    syncing,
-    trash,
-    watches,
-)
+from appliance.ioproc import chores, netproc_peer, served_partitions
 from appliance.ioproc import main as ioproc
-from appliance.ioproc.coordinating import endings, host
-from appliance.ioproc.pulling import pulling
+from appliance.ioproc.coordination import coordinator_host, group_lag_sampler, marker_sender
+from appliance.ioproc.deletion import deleted_folders, partition_deletion
+from appliance.ioproc.durability import group_commit
+from appliance.ioproc.lifecycle import partition_manager, partition_roles
+from appliance.ioproc.log_folders import alter_log_dirs, file_copy
+from appliance.ioproc.partitions import fetch_watches
+from appliance.ioproc.replica_fetcher import fetchers
+from appliance.ioproc.retention import housekeeping, log_cleaner
 from appliance.logstore import active, journal
 from appliance.metadata import follower
 from appliance.netproc import admission, connection, framing, page_cache, sending, sockets
@@ -72,14 +63,14 @@ def assert_relations() -> None:
 def _turns() -> None:
     """Limits on the work of one event-loop turn."""
     chores_ns = (
-        max(home.OPENING_NS, roles.ROLES_NS)
-        + len(KINDS) * host.SLICE_NS
+        max(partition_manager.OPENING_NS, partition_roles.ROLES_NS)
+        + len(KINDS) * coordinator_host.SLICE_NS
         + housekeeping.RETAIN_NS
-        + cleaning.LOOK_NS
-        + behind.SLICE_NS
-        + syncing.EPOCHS_A_TURN * syncing.EPOCHS_NS
+        + log_cleaner.LOOK_NS
+        + group_lag_sampler.SLICE_NS
+        + group_commit.EPOCHS_A_TURN * group_commit.EPOCHS_NS
         + follower.A_SLICE * follower.RECORD_NS
-        + pulling.TAKE_NS
+        + fetchers.TAKE_NS
     )
     assert chores_ns <= patience.TURN_NS, (
         f"all slices of one turn of an I/O process take {chores_ns / _MS:g} ms: no turn takes long"
@@ -87,11 +78,11 @@ def _turns() -> None:
     assert follower.BREATH * follower.RECORD_NS < patience.CONFIRM_S * _SECOND / 10, (
         "who replays a snapshot at its start lets go of the dead meanwhile"
     )
-    assert syncing.QUICK_SYNC_NS * 10 <= patience.TURN_NS, (
+    assert group_commit.QUICK_SYNC_NS * 10 <= patience.TURN_NS, (
         "a sync is done on the loop only where it is short beside a turn"
     )
-    assert leaving.A_JOB <= leaving.A_TURN, "a turn closes enough for a job"
-    assert moving.NEAR_ENOUGH <= copying.PIECE, (
+    assert partition_deletion.A_JOB <= partition_deletion.A_TURN, "a turn closes enough for a job"
+    assert alter_log_dirs.NEAR_ENOUGH <= file_copy.PIECE, (
         "what the loop copies when a partition changes its folder is at most a thread's piece"
     )
     longest_spin_ns = _high("penstock.spin.us") * 1000
@@ -103,12 +94,12 @@ def _waits() -> None:
     assert chores.BUSY_MS <= chores.EVERY_MS <= chores.QUIET_MS <= loop.LONGEST_WAIT_MS, (
         "an idle I/O process does its chores when it wakes"
     )
-    assert syncing.VISIBLE_MS * _MS <= syncing.BACKGROUND_NS, (
+    assert group_commit.VISIBLE_MS * _MS <= group_commit.BACKGROUND_NS, (
         "what nobody has seen is synced before what only has to be"
     )
-    assert syncing.LOOK_EVERY_NS <= syncing.BACKGROUND_NS, "what is due is found"
-    assert trash.LOOK_EVERY_NS <= trash.REREAD_EVERY_NS
-    freed_ns = trash.LOOK_EVERY_NS + housekeeping.RELIEVE_NS + space.LOOK_EVERY_NS
+    assert group_commit.LOOK_EVERY_NS <= group_commit.BACKGROUND_NS, "what is due is found"
+    assert deleted_folders.LOOK_EVERY_NS <= deleted_folders.REREAD_EVERY_NS
+    freed_ns = deleted_folders.LOOK_EVERY_NS + housekeeping.RELIEVE_NS + space.LOOK_EVERY_NS
     assert freed_ns <= topic_trash.REST_MS * _MS, (
         "control sees the room that it made before it empties more of the trash"
     )
@@ -137,19 +128,19 @@ def _lives() -> None:
 def _queues() -> None:
     """How much may be under way."""
     assert links.BATCH <= ring.DEFAULT_CAPACITY, "a turn takes a part of a ring at most"
-    assert asker.BACKLOG >= ring.DEFAULT_CAPACITY, (
+    assert netproc_peer.BACKLOG >= ring.DEFAULT_CAPACITY, (
         "who took all that a ring holds of answers is not made to wait for the next"
     )
     assert connection.MOST_IN_FLIGHT + links.BATCH <= ring.DEFAULT_CAPACITY, (
         "one client with small requests does not fill a ring"
     )
-    assert 2 * endings.MOST_SENT <= ring.DEFAULT_CAPACITY, (
+    assert 2 * marker_sender.MOST_SENT <= ring.DEFAULT_CAPACITY, (
         "markers that were asked for and their answers have room in one ring"
     )
-    assert served.PARKED_READS >= partition_table.DEFAULT_ROWS, (
+    assert served_partitions.PARKED_READS >= partition_table.DEFAULT_ROWS, (
         "one fetch may wait for every partition that there can be"
     )
-    assert watches.MOST_ROWS >= partition_table.DEFAULT_ROWS, "and watch them"
+    assert fetch_watches.MOST_ROWS >= partition_table.DEFAULT_ROWS, "and watch them"
 
 
 def _payloads() -> None:
@@ -214,13 +205,13 @@ def _disks() -> None:
 
 def _ends_of_logs() -> None:
     """Limits on appended bytes that are not durable."""
-    assert active.WRITEBACK_BYTES <= syncing.BACKGROUND_BYTES, (
+    assert active.WRITEBACK_BYTES <= group_commit.BACKGROUND_BYTES, (
         "a sync finds little to do: the kernel was told to write before"
     )
     assert journal.MOST_OF_ONE <= active.WRITEBACK_BYTES, (
         "what is long enough for the kernel to be told is synced in its own file"
     )
-    assert leaving.A_SYNC >= syncing.BACKGROUND_BYTES, (
+    assert partition_deletion.A_SYNC >= group_commit.BACKGROUND_BYTES, (
         "a log with all that it may have unsynced is one job"
     )
 

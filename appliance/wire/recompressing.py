@@ -27,7 +27,7 @@ STEP: Final = 1 << 20
 """Opened bytes of one step: gzip takes 20 to 40 ms for them, the other codecs less."""
 WEIGHT: Final = 3
 """A byte that is compressed counts as so many more that are opened: what a turn has room for is
-counted in these (`ioproc/postponing.py`)."""
+counted in these (`ioproc/requests/postponed.py`)."""
 
 _LENGTH_AT: Final = 8
 

@@ -41,7 +41,7 @@ STEP: Final = 1024
 """Messages of one step: some 10 ms."""
 WEIGHT: Final = 3 << 10
 """A message counts as so many opened bytes: what a turn has room for is counted in these
-(`ioproc/postponing.py`)."""
+(`ioproc/requests/postponed.py`)."""
 
 _LOG_APPEND_TIME: Final = "LogAppendTime"
 _SIZE_AT: Final = 8

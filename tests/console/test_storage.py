@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from appliance.base.os_disk import OsDisk
-from appliance.ioproc import checkpoints
+from appliance.ioproc.durability import checkpoints
 from appliance.supervisor.folder import CLEAN_NAME
 from console.model.storage.reclaim import find_space, now
 from console.model.storage.storage import Scrub

@@ -7,7 +7,7 @@ import pytest
 from test_control_shell import NET, Appliance, create, new
 
 from appliance.base.os_disk import OsDisk
-from appliance.ioproc.coordinating import loading
+from appliance.ioproc.coordination import coordinator_loading
 from appliance.ioproc.main import IoProcess
 from appliance.ring.process_table import IOPROC, READY, STARTING, Peer
 from appliance.shell.links import Links
@@ -66,7 +66,7 @@ def test_coordinators_that_load_are_told(appliance, monkeypatch):
         turn()
         process.workers.opener.wait()
     assert appliance.table.loading == 0
-    monkeypatch.setattr(loading, "load", load)
+    monkeypatch.setattr(coordinator_loading, "load", load)
     for partition in process.core.partitions.values():
         process.core.coordinators["__consumer_offsets"].no_room(partition, lost=True)
     while appliance.table.loading != 2:

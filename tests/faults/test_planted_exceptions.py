@@ -15,9 +15,9 @@ OFFLINE = {5, 6, 56}
 """Nobody leads it, or not this node, or its storage failed."""
 PLANTED = """
 from appliance.exporter.scrape import Exporter
-from appliance.ioproc.housekeeping import Housekeeping
-from appliance.ioproc.replicas import Replicas
-from appliance.ioproc.whereabouts import Whereabouts
+from appliance.ioproc.retention.housekeeping import Housekeeping
+from appliance.ioproc.replication.replicas import Replicas
+from appliance.ioproc.log_folders.directory_reports import Whereabouts
 
 def fail(*args, **more):
     raise KeyError("planted")

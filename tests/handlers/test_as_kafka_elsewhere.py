@@ -11,7 +11,7 @@ from appliance.base import errors
 from appliance.handlers import registry
 from appliance.handlers.exchange import Exchange
 from appliance.handlers.fetch_sessions import FetchSessions
-from appliance.ioproc.failing import ANSWERS
+from appliance.ioproc.partition_failures import ANSWERS
 from appliance.ring.messages import ANSWERED, ANY_REPLICA, Message
 from appliance.wire import kraft_records as kraft
 from appliance.wire.build import response

@@ -11,21 +11,21 @@ from appliance.base.clock import OsClock
 from appliance.base.os_disk import OsDisk
 from appliance.base.space import SpaceGuard
 from appliance.config.log_config import LogConfig
-from appliance.ioproc.appending import Appends
-from appliance.ioproc.arrivals import Dispatcher
-from appliance.ioproc.asker import NetprocPeer
-from appliance.ioproc.billing import Billing
-from appliance.ioproc.coordinating.endings import Endings
-from appliance.ioproc.core import Core
-from appliance.ioproc.failing import Failures
-from appliance.ioproc.journaling import Journals
-from appliance.ioproc.partition import Partition
-from appliance.ioproc.questions import PartitionReads
-from appliance.ioproc.replicas import Replicas
-from appliance.ioproc.rows import Rows
-from appliance.ioproc.served import ServedPartitions
-from appliance.ioproc.siblings import Loopback, Siblings
-from appliance.ioproc.syncing import VISIBLE_MS, Syncing
+from appliance.ioproc.coordination.marker_sender import Endings
+from appliance.ioproc.durability.group_commit import VISIBLE_MS, Syncing
+from appliance.ioproc.durability.journals import Journals
+from appliance.ioproc.ioproc_peers import Loopback, Siblings
+from appliance.ioproc.netproc_peer import NetprocPeer
+from appliance.ioproc.partition_failures import Failures
+from appliance.ioproc.partitions.partition import Partition
+from appliance.ioproc.partitions.partition_rows import Rows
+from appliance.ioproc.replication.replicas import Replicas
+from appliance.ioproc.requests.appends import Appends
+from appliance.ioproc.requests.reads import PartitionReads
+from appliance.ioproc.requests.request_time import Billing
+from appliance.ioproc.served_partitions import ServedPartitions
+from appliance.ioproc.turn.core import Core
+from appliance.ioproc.turn.dispatch import Dispatcher
 from appliance.logstore.log import PartitionLog
 from appliance.metadata.image import BrokerImage, MetadataImage
 from appliance.replication.role import ALONE

@@ -6,17 +6,17 @@ from core_world import NOW_MS, HeldThreads, World, batch, stays
 from appliance.base.clock import OsClock
 from appliance.base.retention_clock import RetentionClock
 from appliance.config.broker import BrokerConfig
-from appliance.ioproc.arrivals import Dispatcher
-from appliance.ioproc.core import Core
-from appliance.ioproc.ground import Ground
-from appliance.ioproc.housekeeping import Housekeeping
-from appliance.ioproc.left_journals import LeftJournals
-from appliance.ioproc.opening import Opener
-from appliance.ioproc.partition import Partition
-from appliance.ioproc.pulling.env import Env
-from appliance.ioproc.pulling.parting import DivergenceTruncation
-from appliance.ioproc.pulling.pulling import LeaderChanges, Pulling
-from appliance.ioproc.trims import Trims
+from appliance.ioproc.durability.journal_recovery import LeftJournals
+from appliance.ioproc.durability.log_start_checkpoint import Trims
+from appliance.ioproc.lifecycle.partition_opener import Opener
+from appliance.ioproc.partitions.partition import Partition
+from appliance.ioproc.replica_fetcher.divergence import DivergenceTruncation
+from appliance.ioproc.replica_fetcher.fetcher_context import Env
+from appliance.ioproc.replica_fetcher.fetchers import LeaderChanges, Pulling
+from appliance.ioproc.retention.housekeeping import Housekeeping
+from appliance.ioproc.turn.core import Core
+from appliance.ioproc.turn.dispatch import Dispatcher
+from appliance.ioproc.turn.job_context import Ground
 from appliance.metadata.log_dirs import LogDirs
 from appliance.metadata.parts import BrokerImage, Endpoint
 from appliance.replication.role import PartitionRole

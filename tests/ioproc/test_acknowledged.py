@@ -10,10 +10,10 @@ from sim.disk import PowerCut, SimDisk
 
 from appliance.base.errors import KAFKA_STORAGE_ERROR, StorageFailed
 from appliance.config.log_config import LogConfig
-from appliance.ioproc import checkpoints
-from appliance.ioproc.left_journals import LeftJournals
-from appliance.ioproc.opening import Opener
-from appliance.ioproc.partition import Partition
+from appliance.ioproc.durability import checkpoints
+from appliance.ioproc.durability.journal_recovery import LeftJournals
+from appliance.ioproc.lifecycle.partition_opener import Opener
+from appliance.ioproc.partitions.partition import Partition
 from appliance.metadata.log_dirs import LogDirs
 from appliance.ring import partition_table as columns
 from appliance.ring.messages import APPENDED

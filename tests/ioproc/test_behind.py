@@ -14,7 +14,7 @@ from appliance.coordinators.groups.consumer_group import ConsumerGroup
 from appliance.coordinators.groups.records import OffsetCommitValue
 from appliance.coordinators.groups.settings import GroupSettings
 from appliance.coordinators.groups.shard import GroupShard
-from appliance.ioproc.behind import GroupLagSampler
+from appliance.ioproc.coordination.group_lag_sampler import GroupLagSampler
 from appliance.metadata.image import MetadataImage
 from appliance.ring import lag_table
 from appliance.ring.lag_table import LagTable
@@ -91,7 +91,7 @@ def test_with_too_many_groups_those_furthest_behind_are_told():
 
 
 def test_a_round_is_done_in_slices_and_groups_may_go_meanwhile(monkeypatch):
-    monkeypatch.setattr("appliance.ioproc.behind.SLICE_NS", 0)
+    monkeypatch.setattr("appliance.ioproc.coordination.group_lag_sampler.SLICE_NS", 0)
     world = World(partitions=200)
     for n in range(20):
         for partition in range(60):

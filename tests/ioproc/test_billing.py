@@ -3,7 +3,7 @@
 import pytest
 from core_world import NOW_MS, STEP_NS, Steps, World, batch
 
-from appliance.ioproc.billing import BASE, Billing
+from appliance.ioproc.requests.request_time import BASE, Billing
 from appliance.ring import messages
 from appliance.ring.messages import APPENDED, SPENT, Message
 

@@ -8,7 +8,7 @@ from pulling_world import SMALL, Follower, level, some, write
 
 from appliance.base.errors import DiskFull
 from appliance.base.os_disk import OsDisk
-from appliance.ioproc import checkpoints
+from appliance.ioproc.durability import checkpoints
 
 
 @pytest.fixture

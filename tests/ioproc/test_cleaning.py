@@ -9,11 +9,11 @@ from core_world import NOW_MS, HeldThreads, World
 from appliance.base.errors import DiskFull, StorageFailed
 from appliance.config.broker import BrokerConfig
 from appliance.handlers.exchange import Route
-from appliance.ioproc import checkpoints
-from appliance.ioproc.cleaner_process import Cleaner
-from appliance.ioproc.cleaning import Cleaning
-from appliance.ioproc.coordinating.loading import load
-from appliance.ioproc.ground import Ground
+from appliance.ioproc.coordination.coordinator_loading import load
+from appliance.ioproc.durability import checkpoints
+from appliance.ioproc.retention.cleaner_process import Cleaner
+from appliance.ioproc.retention.log_cleaner import Cleaning
+from appliance.ioproc.turn.job_context import Ground
 from appliance.metadata.log_dirs import LogDirs
 from appliance.netproc.segments import SegmentFiles
 from appliance.ring.partition_table import CLEANED_TO, LAYOUT, UNCLEANABLE

@@ -17,10 +17,10 @@ from appliance.config.broker import BrokerConfig
 from appliance.config.log_config import LogConfig
 from appliance.coordinators.groups.kind import GROUPS
 from appliance.coordinators.runtime.kind import Lent
-from appliance.ioproc.coordinating import host as coordinating
-from appliance.ioproc.coordinating.host import CoordinatorHost
-from appliance.ioproc.coordinating.led import split
-from appliance.ioproc.partition import Partition
+from appliance.ioproc.coordination import coordinator_host as coordinating
+from appliance.ioproc.coordination.coordinator_host import CoordinatorHost
+from appliance.ioproc.coordination.coordinator_partition import split
+from appliance.ioproc.partitions.partition import Partition
 from appliance.logstore.log import PartitionLog
 from appliance.metadata.image import MetadataImage
 from appliance.ring.counters import Counters
@@ -410,7 +410,7 @@ def append(world, batch):
     world.log.commit()
 
 
-@pytest.mark.interpreted("sets a constant of host.py")
+@pytest.mark.interpreted("sets a constant of coordinator_host.py")
 def test_while_it_loads_it_says_so(tmp_path, monkeypatch):
     world = Groups(tmp_path)
     for number in range(5):

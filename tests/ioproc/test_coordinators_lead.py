@@ -30,9 +30,9 @@ from appliance.config.broker import BrokerConfig
 from appliance.coordinators.groups.records import RECORDS, OffsetCommitKey
 from appliance.coordinators.groups.shard import GroupShard
 from appliance.coordinators.runtime.kind import Lent
-from appliance.ioproc.coordinating.host import CoordinatorHost
-from appliance.ioproc.coordinating.loading import LONGEST_REST_MS, load
-from appliance.ioproc.partition import Partition
+from appliance.ioproc.coordination.coordinator_host import CoordinatorHost
+from appliance.ioproc.coordination.coordinator_loading import LONGEST_REST_MS, load
+from appliance.ioproc.partitions.partition import Partition
 from appliance.replication.role import PartitionRole
 from appliance.ring.messages import COORDINATE, Message
 from appliance.wire.batch_header import HEADER_SIZE, read_header

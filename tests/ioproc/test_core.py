@@ -7,7 +7,7 @@ from core_world import NOW_MS, World, batch
 
 from appliance.base import errors
 from appliance.base.errors import StorageFailed
-from appliance.ioproc.partition import Partition
+from appliance.ioproc.partitions.partition import Partition
 from appliance.ring import partition_table as columns
 from appliance.ring.messages import (
     APPENDED,

@@ -5,7 +5,7 @@ from core_world import World, batch
 from test_replicas import D3, fetch, leads, told
 
 from appliance.base import errors
-from appliance.ioproc.isolating import Isolating
+from appliance.ioproc.lifecycle.isolation import Isolating
 from appliance.replication.isolation import Isolation
 from appliance.ring.messages import FOUND, NEWS, READ, READ_WAIT, WATCH, WATCH_VISIBLE, Message
 from appliance.ring.process_table import IOPROC, Peer

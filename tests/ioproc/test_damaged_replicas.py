@@ -14,8 +14,8 @@ from test_home_replicas import registered, replicated
 from appliance.base import errors
 from appliance.base.errors import StorageFailed
 from appliance.config.log_config import LogConfig
-from appliance.ioproc.afresh import MARK
-from appliance.ioproc.pulling.taking import Taking
+from appliance.ioproc.lifecycle.replica_rebuild import MARK
+from appliance.ioproc.replica_fetcher.fetched_records import Taking
 from appliance.metadata.log_dirs import LOST
 from appliance.ring import messages
 from appliance.ring import partition_table as columns

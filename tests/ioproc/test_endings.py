@@ -6,7 +6,7 @@ from appliance.base import errors
 from appliance.base.home import home_of
 from appliance.coordinators.runtime.call import NEVER
 from appliance.coordinators.runtime.ending import Ending
-from appliance.ioproc.coordinating.endings import (
+from appliance.ioproc.coordination.marker_sender import (
     AT_ONCE,
     FIRST_REST_MS,
     LONGEST_REST_MS,

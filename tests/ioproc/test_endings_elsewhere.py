@@ -9,8 +9,13 @@ from test_endings import HOMES, STORAGE, TOPIC_ID, World, indexes
 from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.coordinators.runtime.call import NEVER
-from appliance.ioproc.coordinating.away import VERSIONS, Away
-from appliance.ioproc.coordinating.endings import FIRST_REST_MS, LONGEST_REST_MS, MOST_SENT, SHARE
+from appliance.ioproc.coordination.marker_sender import (
+    FIRST_REST_MS,
+    LONGEST_REST_MS,
+    MOST_SENT,
+    SHARE,
+)
+from appliance.ioproc.coordination.remote_markers import VERSIONS, Away
 from appliance.wire import kraft_records as kraft
 from appliance.wire import messages
 from appliance.wire.build import build, response

@@ -9,8 +9,8 @@ from test_endings import HOMES, STORAGE, World, indexes
 
 from appliance.base import errors
 from appliance.coordinators.runtime.ending import Ending
-from appliance.ioproc.coordinating import endings
-from appliance.ioproc.coordinating.endings import LONGEST_REST_MS
+from appliance.ioproc.coordination import marker_sender
+from appliance.ioproc.coordination.marker_sender import LONGEST_REST_MS
 
 PARTITIONS = 8
 
@@ -94,7 +94,7 @@ class Story(World):
 
 
 def _with_a_small_share(seed):
-    mark = pytest.mark.interpreted("sets a constant of endings.py")
+    mark = pytest.mark.interpreted("sets a constant of marker_sender.py")
     return pytest.param(seed, marks=mark)
 
 
@@ -103,7 +103,7 @@ def _with_a_small_share(seed):
 )
 def test_no_ending_is_lost_and_no_marker_comes_late(seed, monkeypatch):
     if seed % 2:
-        monkeypatch.setattr(endings, "SHARE", 2)  # most of an ending is kept back
+        monkeypatch.setattr(marker_sender, "SHARE", 2)  # most of an ending is kept back
     rng = Random(seed)
     story = Story(rng)
     for _ in range(200):

@@ -12,8 +12,8 @@ from test_home import Cluster
 from appliance.base import errors
 from appliance.base.errors import DiskFull
 from appliance.base.os_disk import OsDisk
-from appliance.ioproc import checkpoints
-from appliance.ioproc.trims import Trims
+from appliance.ioproc.durability import checkpoints
+from appliance.ioproc.durability.log_start_checkpoint import Trims
 from appliance.metadata.image import TOPIC
 from appliance.ring import partition_table as columns
 from appliance.ring.messages import DELETE_RECORDS

@@ -2,7 +2,7 @@
 
 import pytest
 
-from appliance.ioproc.asker import BACKLOG
+from appliance.ioproc.netproc_peer import BACKLOG
 from appliance.ring.messages import CANCEL, FOUND, READ
 from appliance.ring.process_table import IOPROC, READY
 from tests.ioproc.core_world import World as Core

@@ -18,17 +18,17 @@ from appliance.base.os_disk import OsDisk, OsFile
 from appliance.base.retention_clock import RetentionClock
 from appliance.config.broker import BrokerConfig
 from appliance.config.log_config import LogConfig
-from appliance.ioproc import checkpoints
-from appliance.ioproc.arrivals import Dispatcher
-from appliance.ioproc.ground import Ground
-from appliance.ioproc.home import Home
-from appliance.ioproc.housekeeping import Housekeeping
-from appliance.ioproc.leaving import Leaving
-from appliance.ioproc.left_journals import LeftJournals
-from appliance.ioproc.opening import Opener
-from appliance.ioproc.returning import Returning
-from appliance.ioproc.trash import DeletedFolders
-from appliance.ioproc.trims import Trims
+from appliance.ioproc.deletion.deleted_folders import DeletedFolders
+from appliance.ioproc.deletion.partition_deletion import Leaving
+from appliance.ioproc.deletion.undelete import Returning
+from appliance.ioproc.durability import checkpoints
+from appliance.ioproc.durability.journal_recovery import LeftJournals
+from appliance.ioproc.durability.log_start_checkpoint import Trims
+from appliance.ioproc.lifecycle.partition_manager import Home
+from appliance.ioproc.lifecycle.partition_opener import Opener
+from appliance.ioproc.retention.housekeeping import Housekeeping
+from appliance.ioproc.turn.dispatch import Dispatcher
+from appliance.ioproc.turn.job_context import Ground
 from appliance.logstore.log import PartitionLog
 from appliance.metadata.changes import (
     ConfigChanged,
@@ -326,7 +326,7 @@ def test_corruption_below_the_recovery_point_fences_that_partition_alone(cluster
 
 
 def test_new_partitions_are_opened_some_a_turn_and_at_once_when_asked_for(cluster, monkeypatch):
-    monkeypatch.setattr("appliance.ioproc.home.OPENING_NS", 0)
+    monkeypatch.setattr("appliance.ioproc.lifecycle.partition_manager.OPENING_NS", 0)
     life = cluster.live()
     topic = cluster.topic("t", partitions=4)
     life.home.apply([PartitionAdded("t", topic.topic_id, n) for n in range(4)])

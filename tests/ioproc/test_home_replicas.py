@@ -8,7 +8,7 @@ from test_home import Cluster
 
 from appliance.authorization.authorizer import AllowAll
 from appliance.config.log_config import LogConfig
-from appliance.ioproc.following import CoordinatorFollowing
+from appliance.ioproc.metadata_replay import CoordinatorFollowing
 from appliance.metadata.changes import BrokerChanged, PartitionChanged
 from appliance.metadata.parts import PartitionImage
 from appliance.ring import partition_table as columns
@@ -98,7 +98,7 @@ def test_a_replicated_partition_begins_with_what_all_had(cluster):
 
 def test_thousands_of_roles_are_told_some_a_turn(cluster, monkeypatch):
     """Each newest role once, however many changes there were; who goes meanwhile is left alone."""
-    monkeypatch.setattr("appliance.ioproc.roles.ROLES_NS", 0)
+    monkeypatch.setattr("appliance.ioproc.lifecycle.partition_roles.ROLES_NS", 0)
     registered(cluster)
     topic = cluster.topic("t", partitions=5)
     cluster.topic("u")
@@ -122,7 +122,7 @@ def test_thousands_of_roles_are_told_some_a_turn(cluster, monkeypatch):
 
 def test_metadata_is_not_replayed_before_all_of_its_roles_are_told(cluster, monkeypatch):
     """Until then the shell decides nothing, and says so of itself."""
-    monkeypatch.setattr("appliance.ioproc.roles.ROLES_NS", 0)
+    monkeypatch.setattr("appliance.ioproc.lifecycle.partition_roles.ROLES_NS", 0)
     registered(cluster)
     topic = cluster.topic("t", partitions=3)
     topic.partitions[:] = [many(index, leader=2) for index in range(3)]

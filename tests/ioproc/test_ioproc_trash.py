@@ -16,14 +16,14 @@ from appliance.control.deletion.topic_trash import TopicTrash
 from appliance.controller.decision import Situation
 from appliance.controller.topics import NewTopic
 from appliance.controller.undelete import UNDELETE, undelete
-from appliance.ioproc.ground import Ground
-from appliance.ioproc.home import Home
-from appliance.ioproc.housekeeping import Housekeeping
-from appliance.ioproc.leaving import Leaving
-from appliance.ioproc.opening import Opener
-from appliance.ioproc.returning import Returning
-from appliance.ioproc.trash import LOOK_EVERY_NS, MARK, DeletedFolders
-from appliance.ioproc.trims import Trims
+from appliance.ioproc.deletion.deleted_folders import LOOK_EVERY_NS, MARK, DeletedFolders
+from appliance.ioproc.deletion.partition_deletion import Leaving
+from appliance.ioproc.deletion.undelete import Returning
+from appliance.ioproc.durability.log_start_checkpoint import Trims
+from appliance.ioproc.lifecycle.partition_manager import Home
+from appliance.ioproc.lifecycle.partition_opener import Opener
+from appliance.ioproc.retention.housekeeping import Housekeeping
+from appliance.ioproc.turn.job_context import Ground
 from appliance.metadata import trash as trash_file
 from appliance.metadata.image import MetadataImage
 from appliance.metadata.log_dirs import LogDirs

@@ -8,10 +8,10 @@ from sim.disk import SimDisk
 
 from appliance.base.errors import KAFKA_STORAGE_ERROR, StorageFailed
 from appliance.config.log_config import LogConfig
-from appliance.ioproc.journaling import name_of, parse
-from appliance.ioproc.left_journals import LeftJournals
-from appliance.ioproc.opening import Opener
-from appliance.ioproc.partition import Partition
+from appliance.ioproc.durability.journal_recovery import LeftJournals
+from appliance.ioproc.durability.journals import name_of, parse
+from appliance.ioproc.lifecycle.partition_opener import Opener
+from appliance.ioproc.partitions.partition import Partition
 from appliance.logstore.journal import MOST_OF_ONE
 from appliance.metadata.log_dirs import LogDirs
 from appliance.ring import partition_table as columns

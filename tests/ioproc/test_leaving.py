@@ -10,9 +10,9 @@ from test_home import Cluster
 from appliance.base import errors
 from appliance.base.errors import DiskFull, StorageFailed
 from appliance.base.os_disk import OsDisk, OsFile
-from appliance.ioproc import leaving
-from appliance.ioproc.leaving import A_JOB, A_TURN
-from appliance.ioproc.trash import read_mark
+from appliance.ioproc.deletion import partition_deletion
+from appliance.ioproc.deletion.deleted_folders import read_mark
+from appliance.ioproc.deletion.partition_deletion import A_JOB, A_TURN
 from appliance.metadata.changes import PartitionAdded
 from appliance.metadata.trash import bury, entry, write_trash
 from appliance.ring import partition_table as columns
@@ -147,7 +147,7 @@ def test_who_asks_a_partition_on_its_way_is_told_that_it_is_gone(life):
 
 
 def test_what_is_deleted_during_a_round_of_retention_takes_no_row_offline(life, monkeypatch):
-    monkeypatch.setattr("appliance.ioproc.housekeeping.RETAIN_NS", 0)
+    monkeypatch.setattr("appliance.ioproc.retention.housekeeping.RETAIN_NS", 0)
     assert not life.keeping.tick(1, NOW_MS), "there is more of the round to come"
     life.home.apply([life.cluster.remove("t")], 40)
     all_gone(life)
@@ -163,7 +163,7 @@ def test_what_finds_no_room_for_its_mark_is_deleted_for_good(life, monkeypatch):
     def no_room(disk, folder, mark):
         raise DiskFull(folder, 28, "No space left on device")
 
-    monkeypatch.setattr(leaving, "write_mark", no_room)
+    monkeypatch.setattr(partition_deletion, "write_mark", no_room)
     change = life.cluster.remove("t")
     life.home._trash._ids = frozenset([change.topic_id])
     life.home.apply([change], 40)
@@ -231,7 +231,7 @@ def test_a_job_syncs_what_may_come_back_so_that_its_opening_need_not(kept):
 
 
 def test_a_job_does_not_sync_more_than_somebody_may_wait_for(kept, monkeypatch):
-    monkeypatch.setattr(leaving, "A_SYNC", kept.logs[0].unsynced_bytes)
+    monkeypatch.setattr(partition_deletion, "A_SYNC", kept.logs[0].unsynced_bytes)
     kept.home.open_slice(0, NOW_MS)
     sizes = []
     while kept.leaving._closed or kept.threads.jobs:

@@ -10,8 +10,8 @@ from test_log_dirs import A, B
 
 from appliance.base import errors
 from appliance.base.errors import StorageFailed
-from appliance.ioproc.journaling import parse
-from appliance.ioproc.left_journals import LeftJournals
+from appliance.ioproc.durability.journal_recovery import LeftJournals
+from appliance.ioproc.durability.journals import parse
 from appliance.metadata.log_dirs import LogDirs
 from appliance.ring import partition_table as columns
 

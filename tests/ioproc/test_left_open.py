@@ -10,7 +10,7 @@ from two_processes import IDS, TOPICS, Both
 from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.base.ids import TRANSACTIONS_TOPIC
-from appliance.ioproc.left_open import AGAIN_MS
+from appliance.ioproc.coordination.orphaned_transactions import AGAIN_MS
 from appliance.replication.role import ALONE, ELSEWHERE
 from appliance.wire import kraft_records as kraft
 

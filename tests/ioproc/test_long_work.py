@@ -6,9 +6,9 @@ import pytest
 
 from appliance.base import errors
 from appliance.coordinators.runtime.call import UNVERIFIED, Call
-from appliance.ioproc.coordinating import long_work
-from appliance.ioproc.coordinating.long_work import LongWork
-from appliance.ioproc.coordinating.requests import PendingRequest, PendingRequests
+from appliance.ioproc.coordination import long_work
+from appliance.ioproc.coordination.long_work import LongWork
+from appliance.ioproc.coordination.pending_requests import PendingRequest, PendingRequests
 from appliance.wire import messages
 from benchmarks import largest
 

@@ -7,17 +7,17 @@ import pytest
 from core_world import World, batch
 
 from appliance.base import errors
-from appliance.ioproc import partition as partitions
-from appliance.ioproc.appending import Appends
-from appliance.ioproc.barrier import MessageBarrier
-from appliance.ioproc.failing import ANSWERS
-from appliance.ioproc.following import CoordinatorFollowing
-from appliance.ioproc.isolating import Isolating
-from appliance.ioproc.left_open import LeftOpen
-from appliance.ioproc.probing import FolderProbe
-from appliance.ioproc.questions import PartitionReads
-from appliance.ioproc.replicas import Replicas
-from appliance.ioproc.whereabouts import Whereabouts
+from appliance.ioproc.coordination.orphaned_transactions import LeftOpen
+from appliance.ioproc.lifecycle.isolation import Isolating
+from appliance.ioproc.log_folders.directory_reports import Whereabouts
+from appliance.ioproc.log_folders.folder_probe import FolderProbe
+from appliance.ioproc.metadata_replay import CoordinatorFollowing
+from appliance.ioproc.partition_failures import ANSWERS
+from appliance.ioproc.partitions import partition as partitions
+from appliance.ioproc.replication.replicas import Replicas
+from appliance.ioproc.requests.appends import Appends
+from appliance.ioproc.requests.reads import PartitionReads
+from appliance.ioproc.turn.message_barrier import MessageBarrier
 from appliance.logstore.active import ActiveSegment
 from appliance.ring import partition_table as columns
 from appliance.ring.messages import APPENDED, DELETE_RECORDS

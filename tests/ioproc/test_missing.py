@@ -9,7 +9,7 @@ from test_home import Cluster, produce, synced
 
 from appliance.base.errors import StorageFailed
 from appliance.base.os_disk import OsDisk
-from appliance.ioproc import checkpoints
+from appliance.ioproc.durability import checkpoints
 from appliance.logstore import missing
 from appliance.metadata.image import TOPIC
 

@@ -14,15 +14,15 @@ from appliance.base.retention_clock import RetentionClock
 from appliance.base.space import SpaceGuard
 from appliance.config.broker import BrokerConfig
 from appliance.config.log_config import LogConfig
-from appliance.ioproc import moving
-from appliance.ioproc.arrivals import Dispatcher
-from appliance.ioproc.ground import Ground
-from appliance.ioproc.housekeeping import Housekeeping
-from appliance.ioproc.left_journals import LeftJournals
-from appliance.ioproc.moving import Moves
-from appliance.ioproc.opening import Opener
-from appliance.ioproc.partition import Partition
-from appliance.ioproc.trims import Trims
+from appliance.ioproc.durability.journal_recovery import LeftJournals
+from appliance.ioproc.durability.log_start_checkpoint import Trims
+from appliance.ioproc.lifecycle.partition_opener import Opener
+from appliance.ioproc.log_folders import alter_log_dirs
+from appliance.ioproc.log_folders.alter_log_dirs import Moves
+from appliance.ioproc.partitions.partition import Partition
+from appliance.ioproc.retention.housekeeping import Housekeeping
+from appliance.ioproc.turn.dispatch import Dispatcher
+from appliance.ioproc.turn.job_context import Ground
 from appliance.metadata.log_dirs import LogDirs
 from appliance.ring import partition_table as columns
 from appliance.ring.messages import MOVE, MOVED
@@ -37,8 +37,8 @@ TOPIC_ID = b"t".ljust(16, b"\0")
 
 @pytest.fixture(autouse=True)
 def small_steps(monkeypatch):
-    monkeypatch.setattr(moving, "NEAR", 2000)
-    monkeypatch.setattr(moving.copying, "PIECE", 700)
+    monkeypatch.setattr(alter_log_dirs, "NEAR", 2000)
+    monkeypatch.setattr(alter_log_dirs.file_copy, "PIECE", 700)
 
 
 class Jobs:

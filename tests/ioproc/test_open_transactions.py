@@ -6,8 +6,8 @@ from core_world import NOW_MS, World, batch
 from sim.disk import PAGE, SimDisk
 
 from appliance.base import errors
-from appliance.ioproc.asker import A_TURN
-from appliance.ioproc.reading import PRODUCERS_A_SLICE
+from appliance.ioproc.netproc_peer import A_TURN
+from appliance.ioproc.partitions.read_rules import PRODUCERS_A_SLICE
 from appliance.ring import partition_table as columns
 from appliance.ring.messages import (
     ABORTED,

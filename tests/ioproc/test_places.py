@@ -8,7 +8,7 @@ from core_world import World, batch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from appliance.ioproc.places import MOST_ENDS, UNKNOWN, Places
+from appliance.ioproc.partitions.file_positions import MOST_ENDS, UNKNOWN, Places
 from appliance.ring import partition_table as columns
 from appliance.wire.batch_header import read_header
 

@@ -20,23 +20,20 @@ from test_replicas_come_and_go import placed
 
 from appliance.base import errors
 from appliance.base.os_disk import OsDisk
-from appliance.ioproc import (
-    afresh,
-    cleaning,
-    copying,
-    home,
-    journaling,
-    leaving,
-    moving,
-    returning,
-    roles,
-    syncing,
-    trash,
-    trims,
+from appliance.ioproc.coordination import coordinator_loading
+from appliance.ioproc.deletion import deleted_folders, partition_deletion, undelete
+from appliance.ioproc.durability import group_commit, journals, log_start_checkpoint
+from appliance.ioproc.lifecycle import partition_manager, partition_roles, replica_rebuild
+from appliance.ioproc.log_folders import alter_log_dirs, file_copy
+from appliance.ioproc.replica_fetcher import (
+    divergence,
+    fetch_lanes,
+    fetched_records,
+    fetcher_context,
+    fetchers,
 )
-from appliance.ioproc.coordinating import loading
-from appliance.ioproc.pulling import env, manners, parting, pulling, taking
-from appliance.ioproc.pulling import leader as leaders
+from appliance.ioproc.replica_fetcher import leader_fetcher as leaders
+from appliance.ioproc.retention import log_cleaner
 from appliance.logstore import swap
 from appliance.metadata.changes import PartitionAdded
 from appliance.metadata.trash import bury, entry
@@ -68,7 +65,15 @@ class Told:
 
 # Partitions that come and go ----------------------------------------------------------------------
 
-HOME = (home, leaving, returning, roles, trash, trims, afresh)
+HOME = (
+    partition_manager,
+    partition_deletion,
+    undelete,
+    partition_roles,
+    deleted_folders,
+    log_start_checkpoint,
+    replica_rebuild,
+)
 
 
 def settle(life, plants):
@@ -189,7 +194,7 @@ def test_syncs(tmp_path, monkeypatch):
     numbers = itertools.count()
     names = play(
         monkeypatch,
-        (syncing, journaling),
+        (group_commit, journals),
         lambda plants: syncs(tmp_path / str(next(numbers)), plants),
         BARRIERS,
     )
@@ -223,7 +228,9 @@ def cleans(folder, plants):
 def test_compaction(tmp_path, monkeypatch):
     numbers = itertools.count()
     names = play(
-        monkeypatch, (cleaning, swap), lambda plants: cleans(tmp_path / str(next(numbers)), plants)
+        monkeypatch,
+        (log_cleaner, swap),
+        lambda plants: cleans(tmp_path / str(next(numbers)), plants),
     )
     assert {"Cleaning._choose", "Cleaning._replace", "Cleaning._keys", "swap.replace"} <= set(names)
 
@@ -272,13 +279,15 @@ def tmp_log_of(folder):
 
 
 def test_moves(tmp_path, monkeypatch):
-    monkeypatch.setattr(moving, "NEAR", 2000)
-    monkeypatch.setattr(moving.copying, "PIECE", 700)
+    monkeypatch.setattr(alter_log_dirs, "NEAR", 2000)
+    monkeypatch.setattr(alter_log_dirs.file_copy, "PIECE", 700)
     numbers = itertools.count()
     names = play(
-        monkeypatch, (moving, copying), lambda plants: moves(tmp_path / str(next(numbers)), plants)
+        monkeypatch,
+        (alter_log_dirs, file_copy),
+        lambda plants: moves(tmp_path / str(next(numbers)), plants),
     )
-    assert {"Moves._change", "Moves._copy_rest", "copying.seal", "Moves._open"} <= set(names)
+    assert {"Moves._change", "Moves._copy_rest", "file_copy.seal", "Moves._open"} <= set(names)
 
 
 # Fetching from leaders ----------------------------------------------------------------------------
@@ -328,7 +337,7 @@ def fetches(folder, plants):
 def test_fetching(tmp_path, monkeypatch):
     monkeypatch.setattr(leaders, "AFTER_BUG_MS", 20)  # each story would wait for a second
     numbers = itertools.count()
-    modules = (pulling, leaders, parting, taking, manners, env)
+    modules = (fetchers, leaders, divergence, fetched_records, fetch_lanes, fetcher_context)
     names = play(
         monkeypatch, modules, lambda plants: fetches(tmp_path / str(next(numbers)), plants),
         BARRIERS,
@@ -336,7 +345,7 @@ def test_fetching(tmp_path, monkeypatch):
     assert {
         "Leader._take_records",
         "DivergenceTruncation._go_back",
-        "taking.append_fetched",
+        "fetched_records.append_fetched",
     } <= set(names)
 
 
@@ -369,10 +378,10 @@ def loads(folder, plants):
 def test_loading(tmp_path, monkeypatch):
     numbers = itertools.count()
     names = play(
-        monkeypatch, (loading,), lambda plants: loads(tmp_path / str(next(numbers)), plants),
-        BARRIERS,
+        monkeypatch, (coordinator_loading,),
+        lambda plants: loads(tmp_path / str(next(numbers)), plants), BARRIERS,
     )  # fmt: skip
-    assert {"loading.load", "Loads.replay", "loading._take"} <= set(names)
+    assert {"coordinator_loading.load", "Loads.replay", "coordinator_loading._take"} <= set(names)
 
 
 def test_a_link_whose_handler_raises_is_hung_up(tmp_path):

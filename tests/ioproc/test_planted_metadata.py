@@ -8,7 +8,9 @@ import pytest
 from planting import play
 
 from appliance.base import errors
-from appliance.ioproc import following, home, roles, throttling
+from appliance.ioproc import metadata_replay
+from appliance.ioproc.lifecycle import partition_manager, partition_roles
+from appliance.ioproc.replication import replication_throttle
 from appliance.metadata import follower, image, replay
 from appliance.netproc import following as netproc_following
 from appliance.netproc import habits, logins, sealing
@@ -18,7 +20,16 @@ from tests.netproc.netproc_world import World
 from tests.netproc.test_fetched_files import fetch, produce
 
 pytestmark = pytest.mark.interpreted("plants exceptions in parts")
-MODULES = (following, home, roles, throttling, guarding, follower, image, replay)
+MODULES = (
+    metadata_replay,
+    partition_manager,
+    partition_roles,
+    replication_throttle,
+    guarding,
+    follower,
+    image,
+    replay,
+)
 STEPS = ("replay_slice", "_act_upon", "_guard", "say_applied")
 FOLLOWS = (
     *(f"CoordinatorFollowing.{step}" for step in STEPS),

@@ -8,13 +8,13 @@ from core_world import NOW_MS, World, batch
 
 from appliance.base import errors
 from appliance.base.crc import crc32c
-from appliance.ioproc import postponing
-from appliance.ioproc.arrivals import API_SHIFT
+from appliance.ioproc.requests import postponed
+from appliance.ioproc.turn.dispatch import API_SHIFT
 from appliance.ring.messages import COORDINATE, LIST_OFFSET, LISTED, Message
 from appliance.wire import compression
 from appliance.wire.batch_header import ATTRIBUTES_AT, CRC_AT, HEADER, UINT32, read_header
 
-pytestmark = pytest.mark.interpreted("sets constants of core.py and postponing.py")
+pytestmark = pytest.mark.interpreted("sets constants of core.py and postponed.py")
 SHARE = 1 << 16
 BOMB = batch(bytes(3 * SHARE), codec=compression.ZSTD)
 SMALL = batch(b"small")
@@ -23,9 +23,9 @@ ROOM = 1 << 12
 
 @pytest.fixture
 def world(tmp_path, monkeypatch):
-    monkeypatch.setattr(postponing, "SHARE", SHARE)
-    monkeypatch.setattr(postponing, "TURN", 8 * SHARE)
-    monkeypatch.setattr("appliance.ioproc.core.SHARE", SHARE)
+    monkeypatch.setattr(postponed, "SHARE", SHARE)
+    monkeypatch.setattr(postponed, "TURN", 8 * SHARE)
+    monkeypatch.setattr("appliance.ioproc.turn.core.SHARE", SHARE)
     one = World(tmp_path)
     one.core.postponed.until = one.core.postponed.began + SHARE
     yield one
@@ -221,7 +221,7 @@ class Coordinator:
 
 
 def test_short_requests_with_long_answers_are_decided_one_in_a_turn(world):
-    host = Coordinator(answer=postponing.PAYLOAD + 1)
+    host = Coordinator(answer=postponed.PAYLOAD + 1)
     world.arrivals._hosts = {8: host}
     for request in range(3):
         message = Message(COORDINATE, 0, 100 + request, token(request), 0, 8 << API_SHIFT,
@@ -239,7 +239,7 @@ def test_short_requests_with_long_answers_are_decided_one_in_a_turn(world):
 def test_long_requests_for_coordinators_are_decided_one_in_a_turn(world):
     host = Coordinator()
     world.arrivals._hosts = {8: host}
-    body = bytes(postponing.PAYLOAD + 1)
+    body = bytes(postponed.PAYLOAD + 1)
     for request in range(3):
         for piece in (body, b"end"):
             message = Message(COORDINATE, 0, 100 + request, token(request), 0, 8 << API_SHIFT,

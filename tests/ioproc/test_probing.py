@@ -6,7 +6,7 @@ import pytest
 from core_world import HeldThreads, World
 
 from appliance.base.errors import DiskFull, StorageFailed
-from appliance.ioproc.probing import AGAIN_MS, FolderProbe
+from appliance.ioproc.log_folders.folder_probe import AGAIN_MS, FolderProbe
 from appliance.replication.role import PartitionRole
 
 SHARED = PartitionRole(leads=True, leader=1, replicas=(2, 3), isr=(2, 3))

@@ -1,7 +1,7 @@
 """Producer ids in an I/O process: out of the blocks that control gave, each once."""
 
 from appliance.base import errors
-from appliance.ioproc.producer_ids import FEW, ProducerIdPool
+from appliance.ioproc.coordination.producer_id_pool import FEW, ProducerIdPool
 from appliance.ring.messages import PRODUCER_ID_BLOCK, Message
 
 

@@ -9,7 +9,7 @@ from core_world import NOW_MS, World, batch
 
 from appliance.base import errors
 from appliance.config import bounds
-from appliance.ioproc.producer_room import SILENT_MS, ProducerRoom
+from appliance.ioproc.requests.producer_limit import SILENT_MS, ProducerRoom
 from appliance.ring.messages import APPEND, APPENDED, UNVERIFIED, Message
 from appliance.wire.batch import NewRecord, build_batch
 

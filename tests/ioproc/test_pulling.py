@@ -12,9 +12,9 @@ from sim.disk import PowerCut, SimDisk
 
 from appliance.base import errors
 from appliance.base.errors import DiskFull
-from appliance.ioproc import checkpoints
-from appliance.ioproc.pulling.leader import HURRY_MS, Leader
-from appliance.ioproc.pulling.manners import Level
+from appliance.ioproc.durability import checkpoints
+from appliance.ioproc.replica_fetcher.fetch_lanes import Level
+from appliance.ioproc.replica_fetcher.leader_fetcher import HURRY_MS, Leader
 from appliance.replication.follower import Position
 from appliance.ring import partition_table as columns
 from appliance.wire import markers

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.ioproc.purgatory import ParkedRead, Purgatory
+from appliance.ioproc.partitions.purgatory import ParkedRead, Purgatory
 
 
 class Place:

@@ -634,7 +634,7 @@ def test_roles_that_change_one_after_the_other_are_looked_at_once_each(world, mo
 
 def test_of_thousands_some_are_looked_at_in_a_turn_and_nobody_is_forgotten(world, monkeypatch):
     """Even when all are to be looked at again before the last ones were."""
-    monkeypatch.setattr("appliance.ioproc.replicas.A_LOOK", 2)
+    monkeypatch.setattr("appliance.ioproc.replication.replicas.A_LOOK", 2)
     several = [world.add(name, role=leads(isr=(2,)), **D3) for name in "abcde"]
     replicas = world.questions.replicas
     for partition in several:

@@ -8,7 +8,7 @@ from core_world import batch, registration
 from test_home import Cluster, topic_id
 
 from appliance.base import errors
-from appliance.ioproc import checkpoints
+from appliance.ioproc.durability import checkpoints
 from appliance.metadata.changes import PartitionChanged
 from appliance.metadata.parts import PartitionImage
 from appliance.ring import messages

@@ -10,7 +10,7 @@ from test_home import Cluster
 from test_leaving import CountingDisk
 
 from appliance.base.errors import StorageFailed
-from appliance.ioproc.returning import A_JOB
+from appliance.ioproc.deletion.undelete import A_JOB
 from appliance.metadata.changes import PartitionAdded
 from appliance.metadata.trash import bury, entry, write_trash
 from appliance.ring import partition_table as columns

@@ -5,7 +5,7 @@ from core_world import World, batch
 from test_replicas import D3, fetch, leads
 
 from appliance.config.broker import BrokerConfig
-from appliance.ioproc.throttling import ReplicationThrottling, replicas_of
+from appliance.ioproc.replication.replication_throttle import ReplicationThrottling, replicas_of
 from appliance.metadata.changes import BrokerChanged, ConfigChanged, PartitionChanged
 from appliance.metadata.image import BROKER, TOPIC, MetadataImage
 from appliance.ring.messages import FOUND

@@ -16,9 +16,9 @@ from appliance.config.log_config import LogConfig
 from appliance.coordinators.runtime.kind import Lent
 from appliance.coordinators.transactions.kind import TRANSACTIONS
 from appliance.coordinators.transactions.states import NAMES
-from appliance.ioproc.coordinating.endings import AT_ONCE, LONGEST_REST_MS
-from appliance.ioproc.coordinating.host import CoordinatorHost
-from appliance.ioproc.partition import Partition
+from appliance.ioproc.coordination.coordinator_host import CoordinatorHost
+from appliance.ioproc.coordination.marker_sender import AT_ONCE, LONGEST_REST_MS
+from appliance.ioproc.partitions.partition import Partition
 from appliance.logstore.log import PartitionLog
 from appliance.ring.counters import Counters
 from appliance.ring.messages import (

@@ -5,9 +5,9 @@ from core_world import NOW_MS, HeldThreads, World, batch
 from sim.disk import SimDisk
 from test_home import Cluster
 
-from appliance.ioproc import checkpoints
-from appliance.ioproc.syncing import EPOCHS_A_TURN
-from appliance.ioproc.trims import A_JOB, Trims
+from appliance.ioproc.durability import checkpoints
+from appliance.ioproc.durability.group_commit import EPOCHS_A_TURN
+from appliance.ioproc.durability.log_start_checkpoint import A_JOB, Trims
 from appliance.logstore.removal import Removal
 from appliance.ring.messages import DELETE_RECORDS
 
@@ -90,7 +90,7 @@ def test_a_netproc_that_died_is_not_told(world):
 
 
 def test_no_more_are_told_in_a_turn_than_are_in_one_write(world, monkeypatch):
-    monkeypatch.setattr("appliance.ioproc.trims.A_JOB", 16)
+    monkeypatch.setattr("appliance.ioproc.durability.log_start_checkpoint.A_JOB", 16)
     assert trim(world, world.many) == []
     counts = []
     while world.held.jobs:
@@ -142,7 +142,7 @@ def test_a_partition_whose_sync_was_held_back_can_go(world):
 
 
 def test_what_lies_below_many_log_starts_goes_a_few_in_each_turn(tmp_path, monkeypatch):
-    monkeypatch.setattr("appliance.ioproc.housekeeping.RETAIN_NS", 0)
+    monkeypatch.setattr("appliance.ioproc.retention.housekeeping.RETAIN_NS", 0)
     cluster = Cluster(tmp_path)
     cluster.topic("t", partitions=5)
     life = cluster.live()
@@ -161,7 +161,7 @@ def test_what_lies_below_many_log_starts_goes_a_few_in_each_turn(tmp_path, monke
 
 
 def test_of_two_rounds_that_are_due_one_goes_on_in_a_turn_and_then_the_other(tmp_path, monkeypatch):
-    monkeypatch.setattr("appliance.ioproc.housekeeping.RETAIN_NS", 0)
+    monkeypatch.setattr("appliance.ioproc.retention.housekeeping.RETAIN_NS", 0)
     cluster = Cluster(tmp_path)
     cluster.topic("t", partitions=5)
     life = cluster.live()
@@ -182,7 +182,7 @@ def test_of_two_rounds_that_are_due_one_goes_on_in_a_turn_and_then_the_other(tmp
 @pytest.mark.parametrize("low", [False, True])
 def test_what_is_over_goes_to_the_thread_a_few_at_a_time(tmp_path, monkeypatch, low):
     """low: the disk is nearly full, so that what was there at the last look does not wait."""
-    monkeypatch.setattr("appliance.ioproc.housekeeping.RETAIN_NS", 0)
+    monkeypatch.setattr("appliance.ioproc.retention.housekeeping.RETAIN_NS", 0)
     cluster = Cluster(tmp_path)
     life = cluster.live()
     held = life.keeping._chores = HeldThreads()

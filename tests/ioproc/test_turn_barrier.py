@@ -11,15 +11,15 @@ from core_world import World, batch
 from test_coordinating import COMMIT, Groups, code_of
 
 from appliance.base import errors
-from appliance.ioproc.appending import Appends
-from appliance.ioproc.behind import GroupLagSampler
-from appliance.ioproc.coordinating.host import CoordinatorHost
-from appliance.ioproc.coordinating.led import LedCoordinator
-from appliance.ioproc.housekeeping import Housekeeping
-from appliance.ioproc.observing import PartitionListener
-from appliance.ioproc.partition import Partition
-from appliance.ioproc.questions import PartitionReads
-from appliance.ioproc.rows import Rows
+from appliance.ioproc.coordination.coordinator_host import CoordinatorHost
+from appliance.ioproc.coordination.coordinator_partition import LedCoordinator
+from appliance.ioproc.coordination.group_lag_sampler import GroupLagSampler
+from appliance.ioproc.partitions.partition import Partition
+from appliance.ioproc.partitions.partition_listener import PartitionListener
+from appliance.ioproc.partitions.partition_rows import Rows
+from appliance.ioproc.requests.appends import Appends
+from appliance.ioproc.requests.reads import PartitionReads
+from appliance.ioproc.retention.housekeeping import Housekeeping
 from appliance.ring import partition_table as columns
 from appliance.shell.bugs import Bugs
 from tests.netproc.netproc_world import World as NetprocWorld

@@ -5,7 +5,7 @@ import pytest
 from core_world import World, batch
 
 from appliance.base import errors
-from appliance.ioproc.syncing import VISIBLE_MS
+from appliance.ioproc.durability.group_commit import VISIBLE_MS
 from appliance.ring import partition_table as columns
 from appliance.ring.messages import APPENDED, DELETE_RECORDS, DELETED, FOUND, LIST_OFFSET, LISTED
 

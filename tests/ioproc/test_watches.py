@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from appliance.base import errors
 from appliance.config import bounds
-from appliance.ioproc import watches
-from appliance.ioproc.watches import FetchWatch, Watches, rows_of
+from appliance.ioproc.partitions import fetch_watches
+from appliance.ioproc.partitions.fetch_watches import FetchWatch, Watches, rows_of
 from appliance.ring.messages import (
     APPENDED,
     CANCEL,
@@ -69,10 +69,12 @@ def test_tells_like_a_list(steps):
 
 def test_a_netproc_has_so_many_and_no_more():
     kept = Watches()
-    for number in range(watches.MOST):
+    for number in range(fetch_watches.MOST):
         assert kept.add(FetchWatch(0, number << 32, 1, {1}))
     assert not kept.add(FetchWatch(0, 1 << 50, 1, {1}))
-    assert kept.add(FetchWatch(1, 1 << 50, 1, set(range(watches.MOST_ROWS - 1)))), "another may"
+    assert kept.add(FetchWatch(1, 1 << 50, 1, set(range(fetch_watches.MOST_ROWS - 1)))), (
+        "another may"
+    )
     assert not kept.add(FetchWatch(1, 1 << 51, 1, {1, 2})), "rows are counted too"
     kept.cancel(0, 5 << 32)
     assert kept.add(FetchWatch(0, 1 << 50, 1, {1}))
@@ -196,7 +198,7 @@ def test_who_serves_it_is_always_news(world, what):
 
 
 def test_beyond_what_may_be_watched_it_is_refused(world):
-    for number in range(watches.MOST):
+    for number in range(fetch_watches.MOST):
         watch(world, 0, token=number << 32)
     watch(world, 1, token=1 << 50)
     assert news(world.turn()) == [(1 << 50, errors.THROTTLING_QUOTA_EXCEEDED)]

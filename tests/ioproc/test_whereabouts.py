@@ -6,7 +6,7 @@ import pytest
 from core_world import World
 
 from appliance.base.errors import StorageFailed
-from appliance.ioproc.whereabouts import AGAIN_MS, NOWHERE, Whereabouts
+from appliance.ioproc.log_folders.directory_reports import AGAIN_MS, NOWHERE, Whereabouts
 from appliance.metadata.log_dirs import LOST
 from appliance.metadata.parts import BrokerImage, PartitionImage, TopicImage
 from appliance.replication.role import role_of

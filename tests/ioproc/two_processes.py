@@ -15,11 +15,11 @@ from appliance.base.home import home_of
 from appliance.base.ids import TRANSACTIONS_TOPIC
 from appliance.config.log_config import LogConfig
 from appliance.coordinators.transactions.states import NAMES
-from appliance.ioproc.coordinating.endings import LONGEST_REST_MS
-from appliance.ioproc.left_journals import LeftJournals
-from appliance.ioproc.left_open import LeftOpen
-from appliance.ioproc.opening import Opener
-from appliance.ioproc.partition import Partition
+from appliance.ioproc.coordination.marker_sender import LONGEST_REST_MS
+from appliance.ioproc.coordination.orphaned_transactions import LeftOpen
+from appliance.ioproc.durability.journal_recovery import LeftJournals
+from appliance.ioproc.lifecycle.partition_opener import Opener
+from appliance.ioproc.partitions.partition import Partition
 from appliance.metadata.log_dirs import LogDirs
 from appliance.ring.counters import Counters
 from appliance.ring.partition_table import PartitionTable

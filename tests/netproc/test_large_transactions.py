@@ -7,8 +7,8 @@ import pytest
 
 from appliance.base import errors
 from appliance.handlers import coordinate
-from appliance.ioproc.coordinating import long_work, requests
-from appliance.ioproc.coordinating.endings import SPREAD
+from appliance.ioproc.coordination import long_work, pending_requests
+from appliance.ioproc.coordination.marker_sender import SPREAD
 from tests.netproc.netproc_world import LAYOUT, World
 from tests.netproc.test_largest_turns import counting
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.interpreted("limits of compiled modules are not replace
 
 @pytest.fixture
 def world(tmp_path, monkeypatch):
-    for module in (coordinate, requests):
+    for module in (coordinate, pending_requests):
         monkeypatch.setattr(module, "LONG", 1 << 11)
     monkeypatch.setattr(long_work, "SLICE_NS", 0)  # one step in each turn
     layout = replace(LAYOUT, partition_rows=2048)

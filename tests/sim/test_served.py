@@ -8,7 +8,7 @@ from sim.served.home import DATA, Home
 from sim.served.story import play
 
 from appliance.config.log_config import LogConfig
-from appliance.ioproc.left_journals import LeftJournals
+from appliance.ioproc.durability.journal_recovery import LeftJournals
 from tests.seeds import plays
 
 

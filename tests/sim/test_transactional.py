@@ -14,7 +14,7 @@ from appliance.config.log_config import LogConfig
 from appliance.coordinators.groups.kind import GROUPS
 from appliance.coordinators.transactions.kind import TransactionsKind
 from appliance.coordinators.transactions.shard import TransactionShard
-from appliance.ioproc.coordinating.endings import Endings
+from appliance.ioproc.coordination.marker_sender import Endings
 from appliance.ring.messages import ABORTED, APPEND, TRUSTED
 from tests.alone import alone
 from tests.seeds import plays

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from appliance.ioproc import home, leaving
 from appliance.ioproc import main as ioproc
+from appliance.ioproc.deletion import partition_deletion
+from appliance.ioproc.lifecycle import partition_manager
 from appliance.metadata import follower
 from appliance.ring import ring
 from appliance.shell import patience
@@ -23,10 +24,10 @@ def test_all_of_them_hold():
 @pytest.mark.parametrize(
     ("module", "name", "value", "why"),
     [
-        (home, "OPENING_NS", 9_000_000, "no turn takes long"),
+        (partition_manager, "OPENING_NS", 9_000_000, "no turn takes long"),
         (follower, "A_SLICE", 2000, "no turn takes long"),
         (follower, "BREATH", 100_000, "lets go of the dead"),
-        (leaving, "A_SYNC", 1 << 20, "one job"),
+        (partition_deletion, "A_SYNC", 1 << 20, "one job"),
         (ring, "PIECES", 16, "in one piece"),
         (ioproc, "DRAIN_STAGE", 3, "ends when it is asked to"),
         (restart, "FIRST_DELAY_NS", 4_000_000_000, "isolated"),
@@ -43,7 +44,7 @@ def test_who_changes_one_limit_alone_is_told_which_relation_breaks(
 
 @pytest.mark.interpreted("compiled modules keep their constants")
 def test_nothing_starts_while_a_relation_does_not_hold(tmp_path, monkeypatch):
-    monkeypatch.setattr(home, "OPENING_NS", 9_000_000)
+    monkeypatch.setattr(partition_manager, "OPENING_NS", 9_000_000)
     folder = tmp_path / "data"
     with pytest.raises(AssertionError, match="no turn takes long"):
         run_supervisor(None, data_dir=str(folder), on_ready=pytest.fail)

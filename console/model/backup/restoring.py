@@ -19,7 +19,7 @@ from appliance.base.errors import StorageFailed
 from appliance.base.ids import TRANSACTIONS_TOPIC
 from appliance.control.quorum import state_file as quorum_state
 from appliance.coordinators.transactions.states import PREPARE_COMMIT
-from appliance.ioproc import checkpoints
+from appliance.ioproc.durability import checkpoints
 from appliance.logstore import aborted, files
 from appliance.logstore.aborted import Aborted
 from appliance.logstore.epochs import LeaderEpochs

@@ -24,7 +24,7 @@ from appliance.control.quorum import log_repair as repair
 from appliance.control.quorum import state_file as quorum_state
 from appliance.controller.features import SUPPORTED
 from appliance.controller.names import check_topic_name
-from appliance.ioproc import checkpoints
+from appliance.ioproc.durability import checkpoints
 from appliance.logstore.files import LOG, stem
 from appliance.logstore.format_upgrade import upgrade_folder
 from appliance.logstore.recovery import read_topic_id

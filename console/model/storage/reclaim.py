@@ -12,8 +12,8 @@ from typing import Final
 
 from appliance.base.disk import Disk
 from appliance.config.broker import BrokerConfig
-from appliance.ioproc.folders import STRAY_FOLDER, parse
-from appliance.ioproc.trash import key_of
+from appliance.ioproc.deletion.deleted_folders import key_of
+from appliance.ioproc.log_folders.folder_names import STRAY_FOLDER, parse
 from appliance.metadata.effective import log_config
 from appliance.metadata.identity import META_PROPERTIES
 from appliance.metadata.image import MetadataImage

@@ -19,7 +19,7 @@ from appliance.base.ids import METADATA_TOPIC
 from appliance.config.broker import BrokerConfig
 from appliance.control.quorum import log_repair as repair
 from appliance.control.quorum import state_file as quorum_state
-from appliance.ioproc import checkpoints
+from appliance.ioproc.durability import checkpoints
 from appliance.logstore import files, scrub
 from appliance.logstore.recovery import read_topic_id
 from appliance.logstore.scrub import ANY, DERIVED, HOLE, TAIL, Damage, ScrubbedLog

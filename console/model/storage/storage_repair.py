@@ -12,8 +12,8 @@ from typing import Final
 from appliance.base.disk import Disk, write_file
 from appliance.base.errors import StorageFailed
 from appliance.base.ids import METADATA_TOPIC
-from appliance.ioproc import checkpoints
-from appliance.ioproc.folders import STRAY_FOLDER, move_away, parse
+from appliance.ioproc.durability import checkpoints
+from appliance.ioproc.log_folders.folder_names import STRAY_FOLDER, move_away, parse
 from appliance.logstore import mending, scrub
 from appliance.logstore.mending import Mend
 from appliance.logstore.scrub import RECORDS, Damage

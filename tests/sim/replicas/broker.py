@@ -27,7 +27,7 @@ from sim.replicas.talk import (
 )
 
 from appliance.base import errors
-from appliance.ioproc.replicas import Replicas
+from appliance.ioproc.replication.replicas import Replicas
 from appliance.metadata.changes import PartitionAdded, PartitionChanged
 from appliance.metadata.image import MetadataImage
 from appliance.replication.role import role_of

@@ -1,5 +1,5 @@
-"""One leader and what a broker fetches from it: today's `Fetcher`, driven as `ioproc/pulling` does
-it, over a connection of the simulated world."""
+"""One leader and what a broker fetches from it: today's `Fetcher`, driven as
+`ioproc/replica_fetcher` does it, over a connection of the simulated world."""
 
 from sim.replicas.talk import Earliest, Fetch
 

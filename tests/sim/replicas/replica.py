@@ -4,7 +4,7 @@ to see of one, and what drives it, which is a test's."""
 from sim.replicas.talk import Entries, Entry, Had, Part, Produced
 
 from appliance.base import errors
-from appliance.ioproc import reading
+from appliance.ioproc.partitions import read_rules
 from appliance.replication.follower import Position
 from appliance.replication.progress import Progress
 from appliance.replication.role import ELSEWHERE
@@ -196,7 +196,7 @@ class Replica:
         if not self.leads:
             code = errors.NOT_LEADER_OR_FOLLOWER
         elif position.leader_epoch != self.leader_epoch:
-            code = reading.stale(self, position.leader_epoch)
+            code = read_rules.stale(self, position.leader_epoch)
         elif not log.start <= position.offset <= log.end:
             code = errors.OFFSET_OUT_OF_RANGE
         if code:
@@ -264,7 +264,7 @@ class Replica:
             self.begins_anew(offset)
 
     def is_unconfirmed(self, leader_start):
-        """As `ioproc/pulling/parting.py` has it."""
+        """As `ioproc/replica_fetcher/divergence.py` has it."""
         log = self.log
         ends_there = leader_start == log.end > self.progress.high_watermark
         return ends_there and log.latest_epoch < self.leader_epoch

@@ -17,9 +17,9 @@ from sim.replicated.talk import (
 
 from appliance.base.errors import PeerError
 from appliance.config.log_config import LogConfig
-from appliance.ioproc import checkpoints
-from appliance.ioproc.opening import Opener
-from appliance.ioproc.pulling.parting import is_unconfirmed
+from appliance.ioproc.durability import checkpoints
+from appliance.ioproc.lifecycle.partition_opener import Opener
+from appliance.ioproc.replica_fetcher.divergence import is_unconfirmed
 from appliance.metadata.log_dirs import LogDirs
 from appliance.replication.progress import Progress
 from appliance.ring.partition_table import PartitionTable

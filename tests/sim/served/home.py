@@ -15,10 +15,10 @@ from appliance.base.errors import (
     StorageFailed,
 )
 from appliance.config.log_config import LogConfig
-from appliance.ioproc import checkpoints
-from appliance.ioproc.left_journals import LeftJournals
-from appliance.ioproc.opening import Opener
-from appliance.ioproc.partition import Partition
+from appliance.ioproc.durability import checkpoints
+from appliance.ioproc.durability.journal_recovery import LeftJournals
+from appliance.ioproc.lifecycle.partition_opener import Opener
+from appliance.ioproc.partitions.partition import Partition
 from appliance.metadata.log_dirs import LogDirs
 from appliance.ring.messages import APPENDED, CANCEL, FOUND
 from appliance.ring.partition_table import PartitionTable

@@ -15,25 +15,25 @@ from appliance.config.broker import BrokerConfig
 from appliance.config.log_config import LogConfig
 from appliance.coordinators.kinds import KINDS
 from appliance.coordinators.runtime.kind import Lent
-from appliance.ioproc import checkpoints
-from appliance.ioproc.appending import Appends
-from appliance.ioproc.arrivals import Dispatcher
-from appliance.ioproc.asker import NetprocPeer
-from appliance.ioproc.coordinating.endings import Endings
-from appliance.ioproc.coordinating.host import CoordinatorHost
-from appliance.ioproc.core import Core
-from appliance.ioproc.failing import Failures
-from appliance.ioproc.journaling import Journals
-from appliance.ioproc.left_journals import LeftJournals
-from appliance.ioproc.opening import Opener
-from appliance.ioproc.partition import Partition
-from appliance.ioproc.producer_ids import ProducerIdPool
-from appliance.ioproc.questions import PartitionReads
-from appliance.ioproc.replicas import Replicas
-from appliance.ioproc.rows import Rows
-from appliance.ioproc.served import ServedPartitions
-from appliance.ioproc.siblings import Loopback, Siblings
-from appliance.ioproc.syncing import Syncing
+from appliance.ioproc.coordination.coordinator_host import CoordinatorHost
+from appliance.ioproc.coordination.marker_sender import Endings
+from appliance.ioproc.coordination.producer_id_pool import ProducerIdPool
+from appliance.ioproc.durability import checkpoints
+from appliance.ioproc.durability.group_commit import Syncing
+from appliance.ioproc.durability.journal_recovery import LeftJournals
+from appliance.ioproc.durability.journals import Journals
+from appliance.ioproc.ioproc_peers import Loopback, Siblings
+from appliance.ioproc.lifecycle.partition_opener import Opener
+from appliance.ioproc.netproc_peer import NetprocPeer
+from appliance.ioproc.partition_failures import Failures
+from appliance.ioproc.partitions.partition import Partition
+from appliance.ioproc.partitions.partition_rows import Rows
+from appliance.ioproc.replication.replicas import Replicas
+from appliance.ioproc.requests.appends import Appends
+from appliance.ioproc.requests.reads import PartitionReads
+from appliance.ioproc.served_partitions import ServedPartitions
+from appliance.ioproc.turn.core import Core
+from appliance.ioproc.turn.dispatch import Dispatcher
 from appliance.logstore.files import LOG, TXN_INDEX
 from appliance.metadata.log_dirs import LogDirs
 from appliance.replication.throttle import ReplicationThrottle
