@@ -1,8 +1,9 @@
 """Requests for coordinators: passed on to the homes of the partitions of their topic, answers back.
 
 What each partition is asked, and how several answers become one, the kind of coordinator says. The
-request is kept until it is answered: a home that dies is answered for here, with an error upon
-which clients look for their coordinator again.
+request is kept until it is answered: a home that dies is answered for here, as Apache Kafka answers
+while a coordinator loads, upon which clients ask this node again. Where another node leads the
+partition they are told to look for their coordinator.
 
 A long request is cut into parts of few rows (`runtime/cutting.py`), and each part is asked when the
 one before is answered; a transaction's partitions are one part, for which the coordinator takes
@@ -227,10 +228,14 @@ class Coordinate:
         partition, body, *_ = state.asked[index]
         request = messages.decode_request(key, version, body)
         call = Call(key, version, 0, x.rights)
-        values = self._kind.unserved(call, request, partition, state.count)
+        is_led = self._is_led(host, state, partition)
+        values = self._kind.unserved(call, request, partition, state.count, is_led=is_led)
         for code in error_codes.collect_codes(key, version, values):
             host.failed(x, code)
         return encode(key, version, values)
+
+    def _is_led(self, host: Host, state: Coordinated, partition: int) -> bool:
+        return bool(state.count) and host.route(self._topic, partition, by_id=False) is not None
 
     def _unserved_in_slices(
         self, host: Host, x: Exchange, index: int
@@ -240,7 +245,8 @@ class Coordinate:
         partition, body, *_ = state.asked[index]
         request = yield from messages.decode_in_slices(key, version, body)
         call = Call(key, version, 0, x.rights)
-        values = self._kind.unserved(call, request, partition, state.count)
+        is_led = self._is_led(host, state, partition)
+        values = self._kind.unserved(call, request, partition, state.count, is_led=is_led)
         yield
         for code in (yield from error_codes.told_in_slices(key, version, values)):
             host.failed(x, code)

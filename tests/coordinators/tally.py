@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from appliance.base import errors
 from appliance.config.internal_topics import InternalTopic
-from appliance.coordinators.runtime.kind import Kind, partition_of
+from appliance.coordinators.runtime.kind import Kind, partition_of, unserved_code
 from appliance.coordinators.runtime.records import RecordTypes
 from appliance.coordinators.runtime.shard import Shard
 from appliance.coordinators.runtime.turn import Timed
@@ -136,6 +136,6 @@ class TallyKind(Kind):
     def splice(self, key, version, answers):
         raise AssertionError("one name, one partition")
 
-    def unserved(self, call, request, partition, partitions):
+    def unserved(self, call, request, partition, partitions, *, is_led=False):
         nobody = TallyShard(Tally(partition, max(partitions, 1), MetadataImage()))
-        return nobody.refuse(call, request, errors.NOT_COORDINATOR)
+        return nobody.refuse(call, request, unserved_code(is_led=is_led))

@@ -104,15 +104,45 @@ def test_several_groups_are_asked_where_they_live_and_merged():
     assert sorted(one.group_id for one in host.answer.results) == sorted(groups)
 
 
-def test_a_home_that_dies_is_answered_for():
+LEAVE = {"group_id": "g", "members": []}
+SYNC = {"group_id": "g", "generation_id": 1, "member_id": "m", "group_instance_id": None,
+        "protocol_type": "consumer", "protocol_name": "range", "assignments": []}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("key", "fields", "code"),
+    [(13, LEAVE, errors.COORDINATOR_LOAD_IN_PROGRESS), (14, SYNC, errors.REBALANCE_IN_PROGRESS),
+     (12, HEARTBEAT, errors.NONE)],
+)  # fmt: skip
+def test_a_home_that_dies_is_answered_for_as_a_coordinator_that_loads(key, fields, code):
+    """FindCoordinator would name this node again: clients must not look for another one."""
     host = Host()
-    host.lose(host.start(HANDLERS[12], 4, HEARTBEAT), 0)
-    assert host.answer.error_code == errors.NOT_COORDINATOR
+    host.lose(host.start(HANDLERS[key], 4, fields), 0)
+    assert host.answer.error_code == code
+
+
+def test_a_listing_waits_for_a_home_that_died():
     host = Host()
     x = host.start(HANDLERS[16], 4, {"states_filter": []})
     for index in range(PARTITIONS):
         host.lose(x, index)
-    assert host.answer.error_code == errors.COORDINATOR_NOT_AVAILABLE
+    assert host.answer.error_code == errors.COORDINATOR_LOAD_IN_PROGRESS
+
+
+@pytest.mark.parametrize("key", [12, 13, 14])
+def test_a_partition_that_another_node_leads_is_looked_for_there(key):
+    host = Host()
+    host.route = lambda *names, **named: None
+    host.start(HANDLERS[key], 4, {12: HEARTBEAT, 13: LEAVE, 14: SYNC}[key])
+    assert host.answer.error_code == errors.NOT_COORDINATOR and not host.sent
+
+
+def test_a_home_that_dies_while_another_node_begins_to_lead():
+    host = Host()
+    x = host.start(HANDLERS[13], 4, LEAVE)
+    host.route = lambda *names, **named: None
+    host.lose(x, 0)
+    assert host.answer.error_code == errors.NOT_COORDINATOR
 
 
 def test_before_there_is_a_topic_there_are_no_groups():
@@ -188,9 +218,9 @@ def test_parts_of_a_long_request_are_asked_one_after_the_other():
     (topic,) = host.answer.topics
     assert [one.partition_index for one in topic.partitions] == asked
     codes = [int(one.error_code) for one in topic.partitions]
-    lost = [at for at, code in enumerate(codes) if code == errors.NOT_COORDINATOR]
+    lost = [at for at, code in enumerate(codes) if code == errors.COORDINATOR_LOAD_IN_PROGRESS]
     assert lost == list(range(cutting.ROWS, 2 * cutting.ROWS))
-    assert set(codes) == {errors.NONE, errors.NOT_COORDINATOR}
+    assert set(codes) == {errors.NONE, errors.COORDINATOR_LOAD_IN_PROGRESS}
 
 
 def test_a_long_listing_asks_one_partition_after_the_other():
@@ -218,5 +248,5 @@ def test_what_comes_behind_a_long_join_waits_as_it_is_decoded_over_several_turns
     x = host.start(HANDLERS[11], 9, {**fields, "protocols": protocols})
     assert host.paused == [True] and len(host.sent) == 1
     host.lose(x, 0)
-    assert host.answer.error_code == errors.NOT_COORDINATOR
+    assert host.answer.error_code == errors.COORDINATOR_LOAD_IN_PROGRESS
     assert host.paused == [True, False]

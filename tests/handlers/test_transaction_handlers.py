@@ -139,12 +139,12 @@ def test_a_home_that_dies_is_answered_for():
     host = Host()
     end = {"transactional_id": "x", "producer_id": 1, "producer_epoch": 0, "committed": True}
     host.lose(host.start(HANDLERS[26], 5, end), 0)
-    assert host.answer.error_code == errors.NOT_COORDINATOR
+    assert host.answer.error_code == errors.COORDINATOR_LOAD_IN_PROGRESS
     host = Host()
     x = host.start(HANDLERS[66], 2, LIST)
     for index in range(PARTITIONS):
         host.lose(x, index)
-    assert host.answer.error_code == errors.COORDINATOR_NOT_AVAILABLE
+    assert host.answer.error_code == errors.COORDINATOR_LOAD_IN_PROGRESS
 
 
 def test_before_there_is_a_topic_there_are_no_transactions():

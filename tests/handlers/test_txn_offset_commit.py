@@ -138,10 +138,10 @@ def test_whoever_dies_is_told_as_something_to_try_again():
     host.lose(x, index)
     assert host.again[0][3] == errors.COORDINATOR_LOAD_IN_PROGRESS
     host.lose(x, 0)
-    assert host.code() == errors.NOT_COORDINATOR
+    assert host.code() == errors.COORDINATOR_LOAD_IN_PROGRESS
     x = host.commit(5)
     host.lose(x, 0)
-    assert host.code() == errors.NOT_COORDINATOR
+    assert host.code() == errors.COORDINATOR_LOAD_IN_PROGRESS
 
 
 def test_each_part_of_a_long_request_is_decided_within_the_transaction():

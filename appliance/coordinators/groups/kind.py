@@ -13,7 +13,14 @@ from appliance.coordinators.groups.settings import GroupSettings
 from appliance.coordinators.groups.shard import GroupShard
 from appliance.coordinators.groups.transactional_offsets import ADDING_SINCE
 from appliance.coordinators.runtime.call import Call
-from appliance.coordinators.runtime.kind import CoordinatorPartition, Kind, Lent, Part, RowsOf
+from appliance.coordinators.runtime.kind import (
+    CoordinatorPartition,
+    Kind,
+    Lent,
+    Part,
+    RowsOf,
+    unserved_code,
+)
 from appliance.coordinators.runtime.room import ShardRoom, share_of
 from appliance.coordinators.runtime.shard import Values
 from appliance.metadata.image import MetadataImage
@@ -84,16 +91,18 @@ class GroupsKind(Kind):
     def splice(self, key: int, version: int, answers: Sequence[bytes]) -> bytes:
         return routing.splice(key, version, answers)
 
-    def unserved(self, call: Call, request: Any, partition: int, partitions: int) -> Values:
+    def unserved(
+        self, call: Call, request: Any, partition: int, partitions: int, *, is_led: bool = False
+    ) -> Values:
         """ListGroups names no group, so nobody else can be looked for; and where no partition is
         led there are no groups."""
-        code = errors.NOT_COORDINATOR
-        if call.api_key == self.LIST:
+        code = unserved_code(is_led=is_led)
+        if call.api_key == self.LIST and not is_led:
             code = errors.COORDINATOR_NOT_AVAILABLE if partitions else errors.NONE
         nobody = GroupShard(
             partition, GroupSettings(partitions=max(partitions, 1)), _NO_IMAGE, bytes
         )
-        return nobody.refuse(call, request, code)
+        return nobody.refuse(call, request, nobody.wrong(call, request) or code)
 
 
 GROUPS: Final = GroupsKind()

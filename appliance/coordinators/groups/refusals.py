@@ -71,7 +71,11 @@ def _join(turn: Turn, call: Call, request: Any, code: int) -> dict[str, Any]:
 
 
 def _sync(turn: Turn, call: Call, request: Any, code: int) -> dict[str, Any]:
-    return sync_refused(code)
+    """A rebalance that a shard lost begins anew at JoinGroup. Java's consumer takes
+    COORDINATOR_LOAD_IN_PROGRESS, which Apache Kafka 4 answers, for a failure of its caller's poll;
+    Apache Kafka up to 3 answered this."""
+    loading = code == errors.COORDINATOR_LOAD_IN_PROGRESS
+    return sync_refused(errors.REBALANCE_IN_PROGRESS if loading else code)
 
 
 def _heartbeat(turn: Turn, call: Call, request: Any, code: int) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar, Final, NamedTuple
 
+from appliance.base import errors
 from appliance.base.level import LevelTime
 from appliance.config.broker import BrokerConfig
 from appliance.config.internal_topics import InternalTopic
@@ -123,10 +124,19 @@ class Kind(ABC):
         """One encoded answer of those of several partitions, in the order of `parts`."""
 
     @abstractmethod
-    def unserved(self, call: Call, request: Any, partition: int, partitions: int) -> Values:
+    def unserved(
+        self, call: Call, request: Any, partition: int, partitions: int, *, is_led: bool = False
+    ) -> Values:
         """The answer for a partition without a coordinator in service. partitions 0: there is no
-        topic yet.
+        topic yet. is_led: this node leads the partition and its I/O process restarts, so clients
+        ask here again (`unserved_code`).
         """
+
+
+def unserved_code(*, is_led: bool) -> int:
+    """Apache Kafka's error while a coordinator loads, or where another node is the coordinator.
+    FindCoordinator would name this node again, so who is led here is not sent to look for it."""
+    return errors.COORDINATOR_LOAD_IN_PROGRESS if is_led else errors.NOT_COORDINATOR
 
 
 @lru_cache(maxsize=1 << 11)  # clients choose the keys, of up to 32 KB each

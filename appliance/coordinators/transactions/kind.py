@@ -9,7 +9,14 @@ from appliance.config.broker import BrokerConfig
 from appliance.config.internal_topics import TRANSACTIONS as TOPIC
 from appliance.config.internal_topics import InternalTopic
 from appliance.coordinators.runtime.call import Call
-from appliance.coordinators.runtime.kind import CoordinatorPartition, Kind, Lent, Part, RowsOf
+from appliance.coordinators.runtime.kind import (
+    CoordinatorPartition,
+    Kind,
+    Lent,
+    Part,
+    RowsOf,
+    unserved_code,
+)
 from appliance.coordinators.runtime.room import ShardRoom, share_of
 from appliance.coordinators.runtime.shard import Values
 from appliance.coordinators.transactions import routing, settings
@@ -75,11 +82,13 @@ class TransactionsKind(Kind):
     def splice(self, key: int, version: int, answers: Sequence[bytes]) -> bytes:
         return routing.splice(key, answers)
 
-    def unserved(self, call: Call, request: Any, partition: int, partitions: int) -> Values:
+    def unserved(
+        self, call: Call, request: Any, partition: int, partitions: int, *, is_led: bool = False
+    ) -> Values:
         """ListTransactions names no id, so nobody else can be looked for; and where no partition is
         led there are no transactions."""
-        code = errors.NOT_COORDINATOR
-        if call.api_key == self.LIST:
+        code = unserved_code(is_led=is_led)
+        if call.api_key == self.LIST and not is_led:
             code = errors.COORDINATOR_NOT_AVAILABLE if partitions else errors.NONE
         typed = TransactionSettings(partitions=max(partitions, 1))
         nobody = TransactionShard(partition, 0, typed, _NO_IMAGE, lambda: None)
