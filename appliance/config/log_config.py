@@ -39,3 +39,8 @@ class LogConfig:
     max_compaction_lag_ms: int = NEVER
     min_cleanable_dirty_ratio: float = 0.5
     unclean_leader_election_enable: bool = False
+    remote_log_copy_disable: bool = False
+    remote_log_delete_on_disable: bool = False
+    remote_storage_enable: bool = False
+    local_retention_ms: int = -2
+    local_retention_bytes: int = -2

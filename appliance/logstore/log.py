@@ -10,13 +10,12 @@ Hot functions: `stage`, `commit`, `locate`.
 All offsets are record offsets, sizes bytes, times ms of the wall clock.
 """
 
-from contextlib import suppress
 from typing import Final
 
 from appliance.base.disk import Disk
 from appliance.base.errors import OFFSET_OUT_OF_RANGE, DiskFull, PeerError, StorageFailed
 from appliance.config.log_config import LogConfig
-from appliance.logstore import following, lookup, recovery, removal, truncation
+from appliance.logstore import closing, following, lookup, recovery, removal, truncation
 from appliance.logstore.active import FULL, ActiveSegment, FileRange
 from appliance.logstore.epochs import LeaderEpochs
 from appliance.logstore.flush import FlushJob
@@ -38,6 +37,7 @@ class PartitionLog:
     """active: the segment that takes batches. order: all of them. layout: moves when full segments
     are written anew and when the log goes back: positions hold for one layout. cleaning: the full
     ones are being compacted, so none is dropped. cut: what the opening took off the end, or None.
+    copied_end: behind the last record that a remote store has, -1 for a log that is not tiered.
     """
 
     __slots__ = (
@@ -45,6 +45,7 @@ class PartitionLog:
         "active",
         "cleaning",
         "config",
+        "copied_end",
         "cut",
         "epochs",
         "layout",
@@ -71,6 +72,7 @@ class PartitionLog:
         self.cut: RecoveryCut | None = start.cut
         self.layout = 0
         self.cleaning = False
+        self.copied_end = -1
         self.saved_end = start.end_offset if start.saved else -1
         self.unsynced = start.unsynced
         self.order = LogSegments(disk, path, start.segments, config.index_interval_bytes)
@@ -167,6 +169,11 @@ class PartitionLog:
     def end_offset(self) -> int:
         """Log end offset: what the next record gets."""
         return self.active.end_offset
+
+    @property
+    def local_start(self) -> int:
+        """Local log start offset: what lies below it is in a remote store alone."""
+        return max(self.log_start_offset, self.order.all[0].base)
 
     @property
     def written_end(self) -> int:
@@ -425,6 +432,14 @@ class PartitionLog:
             self.log_start_offset = offset
             self.epochs.cut_start(offset)
 
+    def join_remote(self, start: int, copied_end: int) -> None:
+        """The records from `start` on and below `copied_end` are in a remote store, those before
+        the first segment in that alone: the log starts with them."""
+        assert start >= 0 and 0 <= copied_end <= self.end_offset
+        self.copied_end = copied_end
+        if self.order.all[0].base <= copied_end:
+            self.log_start_offset = min(self.log_start_offset, start)
+
     def retain(self, now_ms: int, high_watermark: int) -> list[Removal]:
         """Drop old segments as retention.ms, retention.bytes and the log start say.
 
@@ -458,13 +473,6 @@ class PartitionLog:
         due_ms = now_ms + self.config.file_delete_delay_ms
         return removal.delete(self._disk, self.path, unique, due_ms, sync=sync)
 
-    def _write_derived(self) -> None:
-        """Writes indexes and a producer snapshot, so that the next start has less to read."""
-        self.active.close_times()
-        with suppress(DiskFull):
-            self.active.write_indexes(self._disk, sync=True)
-        self.snapshots.write_snapshot(self.end_offset, self.producers)
-
     def close(self) -> None:
         """Sync everything, indexes and producer states included, and let go of all files.
 
@@ -473,22 +481,7 @@ class PartitionLog:
         one that nothing was done to since an orderly end. What is still held was never
         acknowledged, and is forgotten. The last flush job must have ended. Raises StorageFailed.
         """
-        try:
-            empty = not (self.end_offset or self.size)  # and made again if a power cut takes it
-            changed = self.epochs.changed or self.unsynced.pending
-            changed = changed or self.saved_end != self.end_offset
-            if self.failure is None and changed and not empty:
-                with suppress(DiskFull):
-                    self.commit()
-                self.sync_now()
-                if not self.has_unwritten:  # or the derived files would tell of it
-                    self._write_derived()
-                self._disk.sync_dir(self.path)
-        except StorageFailed as failure:
-            self.fail(failure)
-            self.let_go()
-            raise
-        self.let_go()
+        closing.close_log(self)
 
     def let_go(self) -> None:
         """Close every file; every later call raises StorageFailed."""

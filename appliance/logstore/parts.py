@@ -32,6 +32,7 @@ class LogParts(Protocol):
     saved_end: int
     layout: int
     cleaning: bool
+    copied_end: int
 
     def activated(self, segment: Segment, end_offset: int) -> ActiveSegment:
         """`segment`, which is open for writing and has its indexes, as one that takes batches."""
@@ -47,6 +48,18 @@ class LogParts(Protocol):
 
     def write_epochs(self) -> None:
         """The leader epochs into their file."""
+        ...
+
+    def commit(self) -> None:
+        """Write what was staged."""
+        ...
+
+    def sync_now(self) -> None:
+        """Sync all that is committed, here and now."""
+        ...
+
+    def let_go(self) -> None:
+        """Close every file."""
         ...
 
     def fail(self, failure: StorageFailed) -> None:

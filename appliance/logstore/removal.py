@@ -2,13 +2,14 @@
 file.delete.delay.ms.
 
 Invariant: only segments that lie wholly below the high watermark and the recovery point go, oldest
-first, and the log start is never behind the first one that is left. What a crash leaves renamed is
+first. The log start is never behind the first one that is left, except that a log with segments in
+a remote store keeps its log start, and drops only what was copied. What a crash leaves renamed is
 removed by the next opening.
 """
 
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from appliance.base.disk import Disk
 from appliance.base.errors import DiskFull
@@ -17,6 +18,9 @@ from appliance.logstore import files, lookup
 from appliance.logstore.parts import LogParts
 from appliance.logstore.segment import Segment
 from appliance.logstore.segments import LogSegments
+
+FOLLOWS: Final = -2
+"""The local limit that is retention.ms or retention.bytes."""
 
 
 class Removal(NamedTuple):
@@ -51,8 +55,10 @@ def retain(log: LogParts, now_ms: int, high_watermark: int) -> list[Removal]:
         with suppress(DiskFull):
             log.roll(now_ms)
     every = segments.all
-    count = sum(1 for _ in _expired(log, now_ms))
-    if count == len(every) and log.active.size:
+    tiered = log.copied_end >= 0
+    count = sum(1 for _ in (_expired_locally if tiered else _expired)(log, now_ms))
+    rolls = count == len(every) or (tiered and _active_is_old(log, now_ms))
+    if rolls and log.active.size:
         with suppress(DiskFull):  # the older ones can go all the same
             log.roll(now_ms)
     dropped: list[Segment] = []
@@ -63,7 +69,8 @@ def retain(log: LogParts, now_ms: int, high_watermark: int) -> list[Removal]:
     if not dropped:
         return []
     due_ms = now_ms + log.config.file_delete_delay_ms
-    log.advance_log_start(every[0].base)
+    if not tiered:
+        log.advance_log_start(every[0].base)
     log.unsynced.folders_changed((log.path,))
     return [Removal(due_ms, rename_away(segments.disk, segment)) for segment in dropped]
 
@@ -93,6 +100,39 @@ def _expired(log: LogParts, now_ms: int) -> Iterator[Segment]:
         ):
             return
         yield segment
+
+
+def _expired_locally(log: LogParts, now_ms: int) -> Iterator[Segment]:
+    """The oldest segments of a tiered log that nothing keeps here (KIP-405): below the log start,
+    or copied and beyond local retention."""
+    segments, config = log.order, log.config
+    every = segments.all
+    keep_bytes = local_limit(config.local_retention_bytes, config.retention_bytes)
+    keep_ms = local_limit(config.local_retention_ms, config.retention_ms)
+    too_much = segments.closed_size + every[-1].size - keep_bytes
+    for number, segment in enumerate(every):
+        behind = every[number + 1].base if number + 1 < len(every) else log.active.end_offset
+        if behind > log.log_start_offset:
+            if behind > log.copied_end:
+                return
+            if keep_bytes >= 0 and too_much >= segment.size:
+                pass
+            elif keep_ms < 0 or not _too_old(segments, segment, keep_ms, now_ms):
+                return
+        too_much -= segment.size
+        yield segment
+
+
+def _active_is_old(log: LogParts, now_ms: int) -> bool:
+    """True if the active segment could go if it were copied, which only full ones are."""
+    keep_ms = local_limit(log.config.local_retention_ms, log.config.retention_ms)
+    active = log.active
+    return active.size > 0 and keep_ms >= 0 and _too_old(log.order, active, keep_ms, now_ms)
+
+
+def local_limit(local: int, whole: int) -> int:
+    """A limit of local retention; FOLLOWS stands for that of the whole log."""
+    return whole if local == FOLLOWS else local
 
 
 def _too_old(segments: LogSegments, segment: Segment, retention_ms: int, now_ms: int) -> bool:

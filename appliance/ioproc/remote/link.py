@@ -12,7 +12,9 @@ import os
 import subprocess
 import sys
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock, Thread
@@ -39,16 +41,70 @@ class StoreAnswer(NamedTuple):
     fields: dict[str, Any]
 
 
-class StoreChannel(Protocol):
-    """The way to a store: `RemoteLink`, or a test's."""
+class StoreAsker(Protocol):
+    """The way to a store for one who is given the answers."""
 
     def ask_store(self, tag: Tag, question: Question) -> None:
-        """Ask; `take_answers` returns the tag."""
+        """Ask; the answer comes with the tag."""
         ...
+
+
+class StoreChannel(StoreAsker, Protocol):
+    """The way to a store for one who takes the answers: `RemoteLink`, `AnswerRoutes.make_queue`, or
+    a test's."""
 
     def take_answers(self) -> list[StoreAnswer]:
         """Answers that came since the last call."""
         ...
+
+
+TakeAnswer = Callable[[StoreAnswer, int, int], None]
+"""(answer with the tag that was given, monotonic ns, wall clock in ms)."""
+
+
+class AnswerRoutes:
+    """Many who ask share one link; each gets its own answers. guard: runs a step of the work, whose
+    exceptions cost that step."""
+
+    def __init__(
+        self, link: StoreChannel, guard: Callable[[str, Callable[[], None]], None]
+    ) -> None:
+        self._link = link
+        self._guard = guard
+
+    def channel_for(self, take: TakeAnswer) -> StoreAsker:
+        """A channel whose answers `take` is given."""
+        return _Channel(self._link, take)
+
+    def make_queue(self) -> StoreChannel:
+        """A channel of somebody who takes the answers when it suits."""
+        return _Queue(self._link)
+
+    def deliver_answers(self, now_ns: int, now_ms: int) -> None:
+        """Give everybody what came since the last call."""
+        for answer in self._link.take_answers():
+            take, tag = answer.tag
+            own = answer._replace(tag=tag)
+            self._guard("an answer of the remote store", partial(take, own, now_ns, now_ms))
+
+
+class _Channel:
+    def __init__(self, link: StoreChannel, take: TakeAnswer) -> None:
+        self._link = link
+        self._take = take
+
+    def ask_store(self, tag: Tag, question: Question) -> None:
+        self._link.ask_store((self._take, tag), question)
+
+
+class _Queue(_Channel):
+    def __init__(self, link: StoreChannel) -> None:
+        self._came: list[StoreAnswer] = []
+        super().__init__(link, lambda answer, now_ns, now_ms: self._came.append(answer))
+
+    def take_answers(self) -> list[StoreAnswer]:
+        came, self._came = self._came, []
+        return came
 
 
 class RemoteLink:
