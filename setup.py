@@ -55,12 +55,16 @@ HOT = {
     ],
     "replication": ["progress"],
     "shell": ["answers", "links", "loop"],
-    "netproc": [
-        "transport", "framing", "sending", "states", "connections_state", "receivers",
-        "connection", "connections", "routes", "slabs", "intake", "host", "completions",
-        "following", "server", "cursors", "exchanges", "habits", "outbox", "page_cache",
-        "segments", "admission", "pace", "sweeping",
+    "netproc/transport": ["transport"],
+    "netproc/connections": [
+        "framing", "sending", "connection_states", "connections_state", "receivers", "connection",
+        "connections", "client_activity", "frame_pace", "connection_sweep",
     ],
+    "netproc/requests": ["partition_routes", "intake", "host", "completions", "metadata_replay"],
+    "netproc/memory": ["slabs", "admission"],
+    "netproc": ["server"],
+    "netproc/files": ["fetch_cursors", "page_cache", "segment_files"],
+    "netproc/in_flight": ["exchanges", "outbox"],
     "logstore": [
         "log", "active", "segments", "segment", "indexes", "lookup", "producer_state", "epochs",
         "flush", "fast_sync", "journal",

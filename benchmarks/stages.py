@@ -26,8 +26,8 @@ from appliance.handlers.exchange import Exchange, Host, Route
 from appliance.handlers.fetch_sessions import FetchSessions
 from appliance.handlers.overtaking import Overtaking
 from appliance.logstore.log import PartitionLog
-from appliance.netproc.cursors import Cursors
-from appliance.netproc.segments import SegmentFiles
+from appliance.netproc.files.fetch_cursors import Cursors
+from appliance.netproc.files.segment_files import SegmentFiles
 from appliance.ring import partition_table as columns
 from appliance.ring.messages import APPEND, APPENDED, Message
 from appliance.ring.partition_table import PartitionTable

@@ -118,7 +118,7 @@ class MetricsDoor:
             return
         from ssl import SSLEOFError, SSLError
 
-        from appliance.netproc.tls import why
+        from appliance.netproc.transport.tls import why
 
         if isinstance(problem, SSLError) and not isinstance(problem, SSLEOFError):
             self._trail.note_login((0, NAME), "SSL", "", address, "", why=why(problem))

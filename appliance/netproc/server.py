@@ -19,25 +19,25 @@ from appliance.handlers.exchange import Handler as Served
 from appliance.handlers.fetch_sessions import FetchSessions
 from appliance.metadata.effective import broker_config
 from appliance.metadata.follower import Follower
-from appliance.netproc.arrivals import ConnectionArrivals
-from appliance.netproc.barrier import Barrier
-from appliance.netproc.completions import Completions
-from appliance.netproc.connection import Connection
-from appliance.netproc.connections import Connections
-from appliance.netproc.connections_state import ConnectionsState
-from appliance.netproc.exchanges import Exchanges
-from appliance.netproc.following import MetadataFollowing
-from appliance.netproc.host import NetprocHost
-from appliance.netproc.intake import Intake
-from appliance.netproc.listener import Listener, OwnerListener
-from appliance.netproc.long_requests import LongRequests
-from appliance.netproc.news import News
-from appliance.netproc.outbox import CONTROL_HOME, Outbox
-from appliance.netproc.parting import ANSWERS_NS, HandoverSource, covers, serves
-from appliance.netproc.questions import NodeQuestions
-from appliance.netproc.sealing import Sealing
-from appliance.netproc.slabs import check, give_back
-from appliance.netproc.throttling import ClientThrottling
+from appliance.netproc.connections.connection import Connection
+from appliance.netproc.connections.connections import Connections
+from appliance.netproc.connections.connections_state import ConnectionsState
+from appliance.netproc.connections.listener import Listener, OwnerListener
+from appliance.netproc.handover import ANSWERS_NS, HandoverSource, covers, serves
+from appliance.netproc.in_flight.exchanges import Exchanges
+from appliance.netproc.in_flight.node_questions import NodeQuestions
+from appliance.netproc.in_flight.outbox import CONTROL_HOME, Outbox
+from appliance.netproc.limits.connection_rate import ConnectionArrivals
+from appliance.netproc.listener_changes import News
+from appliance.netproc.memory.slabs import check, give_back
+from appliance.netproc.requests.client_throttling import ClientThrottling
+from appliance.netproc.requests.completions import Completions
+from appliance.netproc.requests.exchange_barrier import Barrier
+from appliance.netproc.requests.host import NetprocHost
+from appliance.netproc.requests.intake import Intake
+from appliance.netproc.requests.long_requests import LongRequests
+from appliance.netproc.requests.metadata_replay import MetadataFollowing
+from appliance.netproc.transport.tls_listeners import Sealing
 from appliance.peers.link import Link
 from appliance.ring.messages import Message
 from appliance.ring.process_table import (

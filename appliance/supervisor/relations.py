@@ -30,7 +30,10 @@ from appliance.ioproc.replica_fetcher import fetchers
 from appliance.ioproc.retention import housekeeping, log_cleaner
 from appliance.logstore import active, journal
 from appliance.metadata import follower
-from appliance.netproc import admission, connection, framing, page_cache, sending, sockets
+from appliance.netproc.connections import connection, framing, sending
+from appliance.netproc.files import page_cache
+from appliance.netproc.memory import admission
+from appliance.netproc.transport import socket_options
 from appliance.ring import arena, counters, partition_table, process_table, quota_table, ring
 from appliance.ring.messages import WATCHED_BYTES
 from appliance.shell import links, loop, patience
@@ -181,7 +184,7 @@ def _answers() -> None:
     assert _default("penstock.connection.queued.max.bytes") >= sending.TURN_BYTES, (
         "who takes his share of every turn is not held back"
     )
-    assert sockets.SAME_HOST_SEND_BYTES <= sending.TURN_BYTES, "a share fills the socket"
+    assert socket_options.SAME_HOST_SEND_BYTES <= sending.TURN_BYTES, "a share fills the socket"
     assert sending.MOST_BUFFERS <= os_disk.IOV_MAX, "the kernel takes them in one call"
 
 

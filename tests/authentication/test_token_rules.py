@@ -16,8 +16,8 @@ from appliance.authentication.tokens import (
     parse_keys,
     verify_token,
 )
-from appliance.netproc import token_keys
-from appliance.netproc.token_keys import TokenKeys, read_url
+from appliance.netproc.sasl import jwks
+from appliance.netproc.sasl.jwks import TokenKeys, read_url
 from tests.sasl.provider import AUDIENCE, ISSUER, Provider, Served
 from tests.tls_front import Authority
 
@@ -113,7 +113,7 @@ def test_keys_come_over_https_only_from_whom_we_trust_and_within_bounds(served, 
     with pytest.raises(ValueError, match="302"):
         read_url(served.url, served.trusting)
     served.status = 200
-    monkeypatch.setattr(token_keys, "MOST_BYTES", 10)
+    monkeypatch.setattr(jwks, "MOST_BYTES", 10)
     with pytest.raises(ValueError, match="more than 10 bytes"):
         read_url(served.url, served.trusting)
 

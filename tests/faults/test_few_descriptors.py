@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.netproc.descriptors import RESERVE
+from appliance.netproc.limits.open_files import RESERVE
 from benchmarks import requests
 from benchmarks.batches import batch
 from benchmarks.peer import WrongAnswer

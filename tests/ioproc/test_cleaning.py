@@ -15,7 +15,7 @@ from appliance.ioproc.retention.cleaner_process import Cleaner
 from appliance.ioproc.retention.log_cleaner import Cleaning
 from appliance.ioproc.turn.job_context import Ground
 from appliance.metadata.log_dirs import LogDirs
-from appliance.netproc.segments import SegmentFiles
+from appliance.netproc.files.segment_files import SegmentFiles
 from appliance.ring.partition_table import CLEANED_TO, LAYOUT, UNCLEANABLE
 from appliance.wire.batch import NewRecord, build_batch, iter_records, read_header
 

@@ -12,8 +12,10 @@ from appliance.ioproc import metadata_replay
 from appliance.ioproc.lifecycle import partition_manager, partition_roles
 from appliance.ioproc.replication import replication_throttle
 from appliance.metadata import follower, image, replay
-from appliance.netproc import following as netproc_following
-from appliance.netproc import habits, logins, sealing
+from appliance.netproc.connections import client_activity
+from appliance.netproc.requests import metadata_replay as netproc_following
+from appliance.netproc.sasl import logins
+from appliance.netproc.transport import tls_listeners
 from appliance.shell import guarding
 from appliance.shell.bugs import Bugs
 from tests.netproc.netproc_world import World
@@ -103,7 +105,16 @@ def test_metadata_is_followed(tmp_path, monkeypatch):
     assert wanted <= set(names), names
 
 
-NETPROC = (netproc_following, guarding, habits, logins, sealing, follower, image, replay)
+NETPROC = (
+    netproc_following,
+    guarding,
+    client_activity,
+    logins,
+    tls_listeners,
+    follower,
+    image,
+    replay,
+)
 TURNS = (
     *READS,
     "MetadataFollowing.replay_slice",

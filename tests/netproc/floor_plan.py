@@ -6,14 +6,14 @@ import socket
 from types import SimpleNamespace
 
 from appliance.config.broker import BrokerConfig
-from appliance.netproc.connection import Connection
-from appliance.netproc.connections import Connections
-from appliance.netproc.connections_state import ConnectionsState
-from appliance.netproc.receivers import RequestReceiver
-from appliance.netproc.states import STARVING
-from appliance.netproc.stopwatch import Stopwatch
-from appliance.netproc.sweeping import Sweeping
-from appliance.netproc.transport import Plain
+from appliance.netproc.connections.connection import Connection
+from appliance.netproc.connections.connection_states import STARVING
+from appliance.netproc.connections.connection_sweep import Sweeping
+from appliance.netproc.connections.connections import Connections
+from appliance.netproc.connections.connections_state import ConnectionsState
+from appliance.netproc.connections.receivers import RequestReceiver
+from appliance.netproc.connections.request_time import Stopwatch
+from appliance.netproc.transport.transport import Plain
 from appliance.ring.arena import UNIT
 from appliance.ring.client_table import ClientTable
 from appliance.ring.counters import Counters

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from appliance.netproc.pace import FramePace
-from appliance.netproc.transport import READ
+from appliance.netproc.connections.frame_pace import FramePace
+from appliance.netproc.transport.transport import READ
 from appliance.ring.arena import UNIT
 from tests.netproc.floor_plan import WHY, FloorPlan, frame
 

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from appliance.netproc.arrivals import ConnectionArrivals
-from appliance.netproc.limits import ConnectionLimits
+from appliance.netproc.limits.connection_limits import ConnectionLimits
+from appliance.netproc.limits.connection_rate import ConnectionArrivals
 from appliance.quotas.limits import CONNECTION, IP
 from appliance.quotas.meters import Meters
 from appliance.quotas.window import Windows

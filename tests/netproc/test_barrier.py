@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 
 from appliance.handlers.registry import controllers_handlers
-from appliance.netproc.arrivals import ConnectionArrivals
-from appliance.netproc.connection import Connection
-from appliance.netproc.intake import Intake
-from appliance.netproc.sealing import Sealing
-from appliance.netproc.sweeping import Sweeping
+from appliance.netproc.connections.connection import Connection
+from appliance.netproc.connections.connection_sweep import Sweeping
+from appliance.netproc.limits.connection_rate import ConnectionArrivals
+from appliance.netproc.requests.intake import Intake
+from appliance.netproc.transport.tls_listeners import Sealing
 from appliance.ring.messages import APPEND, APPENDED
 from tests.netproc.netproc_world import World
 from tests.netproc.test_server import produce_body

@@ -6,9 +6,9 @@ import pytest
 
 from appliance.authorization.rights import OURSELVES
 from appliance.handlers.exchange import Exchange, Handler, never
-from appliance.netproc.completions import Completions
-from appliance.netproc.exchanges import NO_NUMBER, Exchanges
-from appliance.netproc.stopwatch import Account, Stopwatch
+from appliance.netproc.connections.request_time import Account, Stopwatch
+from appliance.netproc.in_flight.exchanges import NO_NUMBER, Exchanges
+from appliance.netproc.requests.completions import Completions
 from appliance.ring.messages import APPENDED, SPENT, Message
 from appliance.ring.process_table import IOPROC, Peer
 

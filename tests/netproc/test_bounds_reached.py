@@ -9,7 +9,7 @@ import pytest
 from appliance.base import errors
 from appliance.config import bounds
 from appliance.config.bounds import BOUNDS, PLACES
-from appliance.netproc.transport import READ, Plain
+from appliance.netproc.transport.transport import READ, Plain
 from appliance.ring.arena import UNIT
 from appliance.ring.bound_table import BoundTable
 from appliance.wire import messages

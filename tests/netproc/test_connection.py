@@ -8,8 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from appliance.handlers.exchange import Exchange
-from appliance.netproc.states import CLOSED, DRAINING, FINISHING, OPEN, STARVING
-from appliance.netproc.transport import GONE, PEER_ENDED, READ, WRITE
+from appliance.netproc.connections.connection_states import (
+    CLOSED,
+    DRAINING,
+    FINISHING,
+    OPEN,
+    STARVING,
+)
+from appliance.netproc.transport.transport import GONE, PEER_ENDED, READ, WRITE
 from appliance.ring.arena import UNIT
 from tests.callers import rights
 from tests.netproc.floor_plan import WHY, FloorPlan, deliver, frame

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from appliance.netproc.parting import covers, serves
+from appliance.netproc.handover import covers, serves
 from appliance.shell import handing
 from appliance.shell.handing import Guest
 from benchmarks import requests

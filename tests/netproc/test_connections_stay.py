@@ -13,7 +13,7 @@ import confluent_kafka
 import pytest
 
 from appliance.base.caller import ANONYMOUS
-from appliance.netproc.parting import LONGEST_NS, HandoverSource
+from appliance.netproc.handover import LONGEST_NS, HandoverSource
 from appliance.shell import handing
 from appliance.shell.handing import Guest
 from console.model.local.renewal import renew

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.handlers.exchange import Route
-from appliance.netproc.cursors import Cursors
-from appliance.netproc.segments import SegmentFiles
+from appliance.netproc.files.fetch_cursors import Cursors
+from appliance.netproc.files.segment_files import SegmentFiles
 from appliance.ring import partition_table as columns
 from appliance.ring.partition_table import PartitionTable
 from appliance.wire.batch import NewRecord, build_batch

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from appliance.handlers.exchange import Exchange, Handler, never
-from appliance.netproc.exchanges import DEADLINE, NO_NUMBER, Exchanges
-from appliance.netproc.slabs import allocate, check
+from appliance.netproc.in_flight.exchanges import DEADLINE, NO_NUMBER, Exchanges
+from appliance.netproc.memory.slabs import allocate, check
 from appliance.ring.arena import UNIT, Arena
 from tests.callers import rights
 

@@ -10,7 +10,7 @@ import pytest
 
 from appliance.base import errors
 from appliance.config import bounds
-from appliance.netproc.descriptors import RESERVE, divide
+from appliance.netproc.limits.open_files import RESERVE, divide
 from appliance.wire.batch import NewRecord, build_batch
 from tests.netproc.netproc_world import World
 

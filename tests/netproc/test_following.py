@@ -9,7 +9,7 @@ from appliance.authorization.authorizer import AllowAll
 from appliance.config.broker import BrokerConfig
 from appliance.handlers.nodes import STILL_TOLD_NS, just_left
 from appliance.metadata.image import TOPIC, MetadataImage
-from appliance.netproc.following import MetadataFollowing
+from appliance.netproc.requests.metadata_replay import MetadataFollowing
 from appliance.shell.read_retries import ReadRetries
 from appliance.wire import kraft_records as kraft
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from appliance.netproc.admission import ASIDE, AddressShare, Admission
-from appliance.netproc.framing import FrameRefused, Framing
+from appliance.netproc.connections.framing import FrameRefused, Framing
+from appliance.netproc.memory.admission import ASIDE, AddressShare, Admission
 from appliance.ring.arena import UNIT, Arena
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from appliance.metadata.changes import TopicRemoved
-from appliance.netproc.habits import ROLES, Habits, topics_removed
+from appliance.netproc.connections.client_activity import ROLES, Habits, topics_removed
 from appliance.wire.fetch import FetchPartition
 
 PRODUCE, FETCH, METADATA, JOIN, PRODUCER_ID, API_VERSIONS = 0, 1, 3, 11, 22, 18

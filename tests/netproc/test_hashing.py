@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from appliance.netproc import hashing
-from appliance.netproc.hashing import Hashing
+from appliance.netproc.sasl import credential_hashing
+from appliance.netproc.sasl.credential_hashing import Hashing
 from appliance.shell.threads import on_thread_death
 
 WAITING = 64
@@ -63,7 +63,7 @@ def test_a_thread_that_cannot_ring_is_told_as_dead(monkeypatch):
     on_thread_death(on_death)
     try:
         asked = Hashing(Poll(), WAITING)
-        monkeypatch.setattr(hashing.os, "eventfd_write", fails)
+        monkeypatch.setattr(credential_hashing.os, "eventfd_write", fails)
         assert asked.ask_thread(lambda: True, told.append)
         assert died.wait(60)
     finally:
@@ -88,7 +88,7 @@ def test_without_a_thread_or_a_descriptor_the_login_is_refused_and_the_next_one_
         if lacks == "thread":
             patch.setattr(threading.Thread, "start", no_thread)
         else:
-            patch.setattr(hashing.os, "eventfd", no_descriptor)
+            patch.setattr(credential_hashing.os, "eventfd", no_descriptor)
         open_before = len(os.listdir("/proc/self/fd"))
         assert not asked.ask_thread(lambda: True, found.append)
         assert len(os.listdir("/proc/self/fd")) == open_before

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from appliance.base import errors
-from appliance.netproc import long_requests
+from appliance.netproc.requests import long_requests
 from tests.netproc.netproc_world import LAYOUT, World
 from tests.netproc.test_largest_turns import counting
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from appliance.base import errors
-from appliance.netproc import long_requests
+from appliance.netproc.requests import long_requests
 from appliance.wire import messages
 from benchmarks import largest
 from tests.netproc.netproc_world import World

@@ -1,6 +1,6 @@
 """How many connections there may be, in all and of one address."""
 
-from appliance.netproc.limits import ConnectionLimits
+from appliance.netproc.limits.connection_limits import ConnectionLimits
 
 
 def test_limits_count_what_is_open_and_say_which_one_refuses():

@@ -3,7 +3,7 @@
 import pytest
 
 from appliance.base import errors
-from appliance.netproc import long_requests
+from appliance.netproc.requests import long_requests
 from appliance.ring.messages import DELETE_RECORDS, DELETED, EPOCH_END, EPOCH_ENDED
 from appliance.wire import messages
 from tests.netproc.netproc_world import World

@@ -7,7 +7,7 @@ import pytest
 from kio.index import load_request_schema
 
 from appliance.config.bounds import ELEMENTS
-from appliance.netproc import long_requests
+from appliance.netproc.requests import long_requests
 from appliance.ring.messages import APPEND, APPENDED
 from appliance.wire import messages
 from appliance.wire.build import build

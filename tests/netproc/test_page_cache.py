@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from appliance.netproc.page_cache import AHEAD_BYTES, PATIENCE_NS, PageCache, ReadAhead
+from appliance.netproc.files.page_cache import AHEAD_BYTES, PATIENCE_NS, PageCache, ReadAhead
 
 
 @pytest.fixture

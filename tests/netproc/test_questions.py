@@ -11,11 +11,11 @@ from appliance.base.clock import OsClock
 from appliance.config.broker import BrokerConfig
 from appliance.handlers.exchange import Exchange, Handler, never
 from appliance.metadata.image import MetadataImage
-from appliance.netproc.completions import Completions
-from appliance.netproc.exchanges import NO_NUMBER, Exchanges
-from appliance.netproc.outbox import NOBODY_HOME
-from appliance.netproc.questions import NodeQuestions
-from appliance.netproc.stopwatch import Stopwatch
+from appliance.netproc.connections.request_time import Stopwatch
+from appliance.netproc.in_flight.exchanges import NO_NUMBER, Exchanges
+from appliance.netproc.in_flight.node_questions import NodeQuestions
+from appliance.netproc.in_flight.outbox import NOBODY_HOME
+from appliance.netproc.requests.completions import Completions
 from appliance.ring.messages import ANSWERED
 from appliance.shell.log import Log
 from appliance.wire import kraft_records as kraft

@@ -7,8 +7,8 @@ import pytest
 
 from appliance.handlers import registry
 from appliance.handlers.fetch_sessions import FetchSessions
-from appliance.netproc import throttle_field
-from appliance.netproc.stopwatch import Stopwatch
+from appliance.netproc.connections.request_time import Stopwatch
+from appliance.netproc.requests import throttle_field
 from appliance.wire.build import response
 from appliance.wire.messages import decode_response, encode_response, response_type
 

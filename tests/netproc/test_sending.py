@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import pytest
 
 from appliance.handlers.exchange import Exchange, FileRange, Handler, never
-from appliance.netproc.page_cache import PATIENCE_NS, PageCache
-from appliance.netproc.sending import COLD, FULL, SENT, SHARE, Sending
-from appliance.netproc.transport import BLOCKED, Transport
+from appliance.netproc.connections.sending import COLD, FULL, SENT, SHARE, Sending
+from appliance.netproc.files.page_cache import PATIENCE_NS, PageCache
+from appliance.netproc.transport.transport import BLOCKED, Transport
 from appliance.ring.counters import Counters
 from tests.callers import rights
 

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from appliance.netproc.slabs import allocate, give_back
+from appliance.netproc.memory.slabs import allocate, give_back
 from appliance.ring.arena import UNIT, Arena
 
 

@@ -5,7 +5,7 @@ import socket
 import pytest
 
 from appliance.config.broker import BrokerConfig
-from appliance.netproc.sockets import SAME_HOST_SEND_BYTES, tune
+from appliance.netproc.transport.socket_options import SAME_HOST_SEND_BYTES, tune
 
 
 @pytest.fixture

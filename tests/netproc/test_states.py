@@ -5,10 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from appliance.netproc import states
-from appliance.netproc.states import CLOSE, CLOSED, EVENTS, HANDSHAKE, MOVES, MUTE, NAMES, OPEN
+from appliance.netproc.connections import connection_states
+from appliance.netproc.connections.connection_states import (
+    CLOSE,
+    CLOSED,
+    EVENTS,
+    HANDSHAKE,
+    MOVES,
+    MUTE,
+    NAMES,
+    OPEN,
+)
 
-README = Path(states.__file__).with_name("README.md")
+README = Path(connection_states.__file__).with_name("README.md")
 
 
 def test_every_state_can_be_reached_and_left_and_the_last_is_for_ever():
@@ -25,8 +34,8 @@ def test_every_state_can_be_reached_and_left_and_the_last_is_for_ever():
 
 def test_what_is_not_in_the_table_cannot_happen():
     with pytest.raises(AssertionError, match="mute cannot happen to a connection that is closed"):
-        states.next_state(CLOSED, MUTE)
-    assert states.next_state(OPEN, CLOSE) == CLOSED
+        connection_states.next_state(CLOSED, MUTE)
+    assert connection_states.next_state(OPEN, CLOSE) == CLOSED
 
 
 @pytest.mark.interpreted("an installation has no README files")

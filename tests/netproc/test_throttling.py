@@ -7,9 +7,9 @@ import pytest
 from appliance.config.broker import BrokerConfig
 from appliance.handlers import k00_produce, k01_fetch
 from appliance.handlers.exchange import Exchange, FileRange
-from appliance.netproc.states import MUTED, OPEN
-from appliance.netproc.throttling import ClientThrottling
-from appliance.netproc.transport import READ
+from appliance.netproc.connections.connection_states import MUTED, OPEN
+from appliance.netproc.requests.client_throttling import ClientThrottling
+from appliance.netproc.transport.transport import READ
 from appliance.quotas.limits import FETCH, KINDS, PRODUCE
 from appliance.ring.quota_table import QuotaTable
 from appliance.wire.messages import decode_response

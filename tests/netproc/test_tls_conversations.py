@@ -8,10 +8,10 @@ from itertools import pairwise
 import pytest
 from test_veiled_conversations import Woken, speak, until
 
-from appliance.netproc.connection import MOST_HANDSHAKES
-from appliance.netproc.states import CLOSED, HANDSHAKE, OPEN
-from appliance.netproc.tls import Tls
-from appliance.netproc.transport import READ
+from appliance.netproc.connections.connection import MOST_HANDSHAKES
+from appliance.netproc.connections.connection_states import CLOSED, HANDSHAKE, OPEN
+from appliance.netproc.transport.tls import Tls
+from appliance.netproc.transport.transport import READ
 from tests.netproc.netproc_world import Client
 from tests.netproc.sealed import SealedSocket, certificate, client_context, server_context
 

@@ -8,8 +8,8 @@ from appliance.authentication.mechanisms import SCRAMS
 from appliance.authentication.scram import is_password
 from appliance.config.broker import BrokerConfig
 from appliance.metadata.image import MetadataImage
-from appliance.netproc import delegation
-from appliance.netproc.delegation import DelegationTokens
+from appliance.netproc.sasl import delegation_tokens
+from appliance.netproc.sasl.delegation_tokens import DelegationTokens
 from appliance.wire import kraft_records as kraft
 
 SECRET = "secret"
@@ -106,7 +106,7 @@ def test_a_thread_that_fails_or_is_full_gives_none():
 
 
 def test_as_many_are_remembered_as_there_is_room_for(monkeypatch):
-    monkeypatch.setattr(delegation, "_MOST", 2)
+    monkeypatch.setattr(delegation_tokens, "_MOST", 2)
     world = World()
     for name in ("a", "b", "c"):
         world.make(name)

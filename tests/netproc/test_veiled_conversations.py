@@ -5,8 +5,8 @@ import socket
 
 import pytest
 
-from appliance.netproc.states import CLOSED, DRAINING, HANDSHAKE, MUTED, OPEN
-from appliance.netproc.transport import READ
+from appliance.netproc.connections.connection_states import CLOSED, DRAINING, HANDSHAKE, MUTED, OPEN
+from appliance.netproc.transport.transport import READ
 from appliance.wire.batch import NewRecord, build_batch
 from tests.netproc.netproc_world import Client, World
 from tests.netproc.veil import Veiled, VeiledSocket

@@ -9,7 +9,7 @@ import socket
 from collections import deque
 from struct import Struct
 
-from appliance.netproc.transport import BLOCKED, READ, WRITE, Transport
+from appliance.netproc.transport.transport import BLOCKED, READ, WRITE, Transport
 
 HEAD = Struct(">BH")
 HELLO, DONE, DATA, REKEY, REKEYED = range(1, 6)

@@ -16,7 +16,7 @@ TESTED = {
     "appliance/exporter/pushing.py": "tests/exporter/test_exporter_barrier.py",
     "appliance/ioproc/remote/link.py": "tests/ioproc/remote/test_remote_process.py",
     "appliance/ioproc/remote/process.py": "tests/ioproc/remote/test_remote_process.py",
-    "appliance/netproc/hashing.py": "tests/netproc/test_hashing.py",
+    "appliance/netproc/sasl/credential_hashing.py": "tests/netproc/test_hashing.py",
     "appliance/shell/flusher.py": "tests/supervisor/test_supervisor_processes.py",
 }
 """Where one starts → where an exception is planted in it."""

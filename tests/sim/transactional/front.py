@@ -13,9 +13,9 @@ from appliance.handlers.fetch_sessions import FetchSessions
 from appliance.handlers.overtaking import Overtaking
 from appliance.handlers.registry import handlers
 from appliance.logstore.files import LOG, stem
-from appliance.netproc.completions import Completions
-from appliance.netproc.exchanges import NO_NUMBER, Exchanges
-from appliance.netproc.outbox import NOBODY_HOME
+from appliance.netproc.in_flight.exchanges import NO_NUMBER, Exchanges
+from appliance.netproc.in_flight.outbox import NOBODY_HOME
+from appliance.netproc.requests.completions import Completions
 from appliance.ring import messages
 from appliance.ring.partition_table import SERVED_COLUMNS
 from appliance.ring.process_table import IOPROC, Peer
