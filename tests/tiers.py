@@ -54,6 +54,7 @@ PROOFS = (
     "transactions/",
 )
 NIGHTLY = (
+    "authorization/test_a_million_questions.py",
     "cluster/test_exactly_once_while_nodes_die.py",
     "control/ seeds after the first ten",
     "controller/ seeds after the first ten",
@@ -65,12 +66,15 @@ NIGHTLY = (
     "ioproc/ seeds after the first ten",
     "logstore/ seeds after the first ten",
     "netproc/ seeds after the first ten",
+    "sasl/test_renewed_logins.py::test_ten_minutes_of_logins_that_hold_for_two_seconds",
     "sim/ seeds after the first forty",
     "software/test_rskafka.py",
+    "software/test_suites_of_rights.py",
     "spark/test_demo_run.py",
     "spark/test_job_processes.py",
     "spark/test_spark_killed.py",
     "spark/test_tables_killed.py",
+    "tls/test_twenty_thousand.py",
     "upgrade/test_installed_wheels.py",
     "upgrade/test_made_wheels.py",
 )

@@ -103,12 +103,13 @@ class Flapping(threading.Thread):
 
 class Hands(Moves):
     """Use it as a context manager: it starts the nodes and leaves nothing behind. One more host has
-    a node that does not run: the guest."""
+    a node that does not run: the guest. secure: a function of the nodes, before they start."""
 
-    def __init__(self, folder, rng, shape):
+    def __init__(self, folder, rng, shape, secure=None):
         self.rng = rng
         self.folder = folder
         self.shape = shape
+        self.secure = secure
         self._stack = contextlib.ExitStack()
         self._undo = []
 
@@ -124,6 +125,8 @@ class Hands(Moves):
                 members=range(1, count + 1),
             )
             self.disks, self.clocks, self.delays = {}, {}, {}
+            if self.secure is not None:
+                self.secure(self.nodes)
             libraries = [built(self.folder, source) for source in ("wrong_clock", "slow_disk")]
             for number, node in self.nodes.all.items():
                 place = self.folder / f"host-{number}"

@@ -8,7 +8,8 @@ For a night, as root, with nftables, iproute2 and a C compiler, on a machine tha
     PENSTOCK_TEST_FAULTS=500 python -m pytest -s -o session_timeout=0 tests/cluster/test_torture.py
 
 Fresh nodes after each 20 faults, or PENSTOCK_TEST_PER=5; PENSTOCK_TEST_SEED for other stories,
-PENSTOCK_TEST_KINDS='kill ioproc,cut off' for some kinds only. After each story it prints the table
+PENSTOCK_TEST_KINDS='kill ioproc,cut off' for some kinds only, PENSTOCK_TEST_TLS=1 for nodes that
+know one another by certificates alone. After each story it prints the table
 of what each kind of fault has cost so far, as in docs/cluster.md.
 """
 
@@ -20,7 +21,7 @@ from random import Random
 import pytest
 
 from tests.broker_process import KAFKA
-from tests.cluster import hands, hygiene, same, torture
+from tests.cluster import by_certificate, hands, hygiene, same, torture
 from tests.cluster.cluster_load import PARTITIONS
 from tests.cluster.watching import Marks, Pair, Watched
 from tests.transactions.bank import Bank
@@ -30,6 +31,7 @@ FAULTS = int(os.environ.get("PENSTOCK_TEST_FAULTS", 0))
 SEED = int(os.environ.get("PENSTOCK_TEST_SEED", 1))
 PER = int(os.environ.get("PENSTOCK_TEST_PER", 20))
 KINDS = os.environ.get("PENSTOCK_TEST_KINDS", "")
+TLS = bool(os.environ.get("PENSTOCK_TEST_TLS"))
 MUST = os.environ.get("PENSTOCK_TEST_TORTURE") == "must"
 """Whoever has made sure that it is possible here, as .ci/run does, hears of it when it is not."""
 IN_CI = (
@@ -37,6 +39,11 @@ IN_CI = (
     "replaced", "guest", "clock",
 )  # fmt: skip
 """Without what takes long by its nature: those that are stopped wait for the supervisor."""
+BY_CERTIFICATE = (
+    "cut off", "cut one way", "flapping", "losing packets", "kill netproc", "kill ioproc",
+    "kill control", "kill node", "power of all",
+)  # fmt: skip
+"""Of them those that end connections."""
 IN_CI_S = 4
 TELLERS = (Confluent,)
 TOPIC, BANK = "load", "bank"
@@ -150,13 +157,17 @@ def or_say_so():
 
 
 @contextlib.contextmanager
-def stage(folder, rng, shape):
-    with or_say_so(), hands.Hands(folder, rng, shape) as made:
+def stage(folder, rng, shape, secrets=None):
+    """secrets: nodes know one another by these certificates, and so they do those who write and
+    read the load."""
+    secure = secrets and secrets.secure
+    with or_say_so(), hands.Hands(folder, rng, shape, secure) as made:
         nodes, shared = made.nodes, Bank.partitions(TELLERS)
         nodes.create(TOPIC, PARTITIONS)
         nodes.create(BANK, shared)
         bank = Bank(nodes.bootstrap, BANK, TELLERS)
-        with Watched(nodes, TOPIC) as load, bank:
+        how = (by_certificate.outside(nodes), secrets.of_client()) if secrets else ()
+        with Watched(nodes, TOPIC, *how) as load, bank:
             pair = Pair(nodes.bootstrap, load, hands.GROUP)
             with pair, Marks(nodes.bootstrap, {TOPIC: PARTITIONS, BANK: shared}) as marks:
                 load.go_on()
@@ -171,16 +182,18 @@ def told():
     return []
 
 
-def play(folder, seed, count, kinds, told, most_s=float("inf")):
+def play(folder, seed, count, kinds, told, most_s=float("inf"), secrets=None):
     """The story of this seed: (step, Cost) of each into `told`. most_s: that a fault may last."""
     rng, shape = Random(seed), torture.shape(seed)
-    with stage(folder, rng, shape) as on:
+    with stage(folder, rng, shape, secrets) as on:
         for number, faults in enumerate(torture.story(rng, count, shape.kinds(kinds))):
             print(f"{seed}.{number}, {shape}", flush=True)
             faults = tuple(one._replace(seconds=min(one.seconds, most_s)) for one in faults)
             told.append((faults, on.step(faults)))
             print(f"  {told[-1][1]}", flush=True)
         on.ends()
+        if secrets:
+            by_certificate.check_doors(on.hands.nodes)
 
 
 @pytest.mark.skipif(bool(FAULTS), reason="the night has begun")
@@ -190,12 +203,21 @@ def test_a_short_story(tmp_path):
     print(torture.table(told))
 
 
+@pytest.mark.skipif(bool(FAULTS), reason="the night has begun")
+def test_a_short_story_of_nodes_with_certificates(tmp_path):
+    """Kills and cuts under mutual TLS: what is lost there is a handshake in the middle, too."""
+    told, secrets = [], by_certificate.Secrets(tmp_path / "secrets")
+    play(tmp_path, 2, len(BY_CERTIFICATE), BY_CERTIFICATE, told, IN_CI_S, secrets)
+    print(torture.table(told))
+
+
 @pytest.mark.skipif(not FAULTS, reason="for a night: PENSTOCK_TEST_FAULTS=500")
 @pytest.mark.timeout(120 * PER)
 @pytest.mark.parametrize("seed", range(SEED, SEED + -(-FAULTS // PER)))
 def test_everything_goes_wrong(tmp_path, told, seed):
     kinds = tuple(KINDS.split(",")) if KINDS else tuple(torture.KINDS)
+    secrets = by_certificate.Secrets(tmp_path / "secrets") if TLS else None
     try:
-        play(tmp_path, seed, PER, kinds, told)
+        play(tmp_path, seed, PER, kinds, told, secrets=secrets)
     finally:
         print(torture.table(told), flush=True)

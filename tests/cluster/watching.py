@@ -26,8 +26,8 @@ class Watched(ClusterLoad):
     at_most = 500
     pause_s = 0.02
 
-    def __init__(self, nodes, topic):
-        super().__init__(nodes, topic)
+    def __init__(self, nodes, topic, bootstrap=None, settings=None):
+        super().__init__(nodes, topic, bootstrap, settings)
         self.next = Counter()
         self.skipped = []
         self.watch()

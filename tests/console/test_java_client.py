@@ -133,3 +133,31 @@ def test_a_wrong_password_is_told(files):
         as_librdkafkas(
             {"ssl.truststore.location": str(files.trust), "ssl.truststore.password": "wrong"}
         )
+
+
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+BEARER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+KEPT_SECRET = "hm4c-of-a-token"
+
+
+@pytest.mark.parametrize(
+    ("module", "option", "named"),
+    [
+        (SCRAM, 'tokenauth="true"', "tokenauth=true"),
+        (SCRAM, "tokenauth=TRUE", "tokenauth=TRUE"),
+        (BEARER, 'extension_logicalCluster="lkc-1"', "extension_logicalCluster"),
+    ],
+)
+def test_what_librdkafka_cannot_do_is_refused_by_name(module, option, named):
+    """Else the id of a token would be sent as a user's name, and its HMAC as a password."""
+    login = f'{module} required username="LbKx1" password="{KEPT_SECRET}" {option};'
+    with pytest.raises(Failure, match=named) as told:
+        as_librdkafkas({"sasl.mechanism": "SCRAM-SHA-512", "sasl.jaas.config": login})
+    assert told.value.code == USAGE and told.value.hint
+    assert KEPT_SECRET not in f"{told.value.message}{told.value.hint}"
+
+
+def test_a_user_that_says_it_is_no_token_logs_in():
+    login = f'{SCRAM} required username="anna" password="x" tokenauth="false";'
+    found = as_librdkafkas({"sasl.jaas.config": login})
+    assert found == {"sasl.username": "anna", "sasl.password": "x"}

@@ -27,6 +27,15 @@ def test_those_that_are_named_are_there():
     ]
 
 
+def test_each_row_of_who_may_try_what_names_tests_that_are_there():
+    table = TEXT.partition("## Who is not")[2].partition("## What is not stopped")[0]
+    rows = [row for row in table.splitlines() if row.startswith("| ")][1:]
+    named = [re.findall(r"`(tests/[\w/.]+)`", row.rstrip("| ").rpartition("|")[2]) for row in rows]
+    assert len(rows) > 15
+    assert not [row for row, tests in zip(rows, named, strict=True) if not tests]
+    assert not [one for tests in named for one in tests if not (ROOT / one).exists()]
+
+
 @pytest.mark.parametrize("unit", sorted((ROOT / "systemd").glob("penstock*.service")))
 def test_a_service_leaves_no_core(unit):
     """It would hold the passwords that a process has in its memory."""

@@ -1,6 +1,7 @@
 """Logins that expire (KIP-368), with stock clients: who renews them is never hung up on."""
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from confluent_kafka import Consumer, Producer
@@ -14,6 +15,7 @@ from tests.sasl.test_stock_logins import dotted, java
 from tests.tls.java import Tools
 
 REAUTH_MS = 2000
+TEN_MINUTES_S = 600
 METADATA = (3, 1, b"\xff\xff\xff\xff")
 
 
@@ -32,6 +34,19 @@ def hung_up(broker):
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_librdkafka_renews_its_login_in_the_middle_of_its_work(expiring, mechanism):
     """For as long as three logins hold, whatever is produced comes, in its order and once."""
+    works_for(3 * REAUTH_MS / 1000, expiring, mechanism)
+
+
+@pytest.mark.timeout(TEN_MINUTES_S + 200)
+def test_ten_minutes_of_logins_that_hold_for_two_seconds(expiring):
+    """All mechanisms at once."""
+    with ThreadPoolExecutor(len(MECHANISMS)) as pool:
+        works = [pool.submit(works_for, TEN_MINUTES_S, expiring, one) for one in MECHANISMS]
+        print([one.result() for one in works], "records")
+
+
+def works_for(seconds, expiring, mechanism):
+    """A producer and a consumer that log in so. Returns the number of records."""
     topic = expiring.peer.create(1, {})
     settings = dotted(expiring.at("SASL_PLAINTEXT"), mechanism, "alice", "alice-secret")
     told, failed = [], []
@@ -40,7 +55,7 @@ def test_librdkafka_renews_its_login_in_the_middle_of_its_work(expiring, mechani
     consumer = Consumer(settings | {"group.id": topic, "auto.offset.reset": "earliest"})
     consumer.subscribe([topic])
     before, got, sent = hung_up(expiring), [], 0
-    end = time.monotonic() + 3 * REAUTH_MS / 1000
+    end = time.monotonic() + seconds
     try:
         while time.monotonic() < end or len(got) < sent:
             if time.monotonic() < end:
@@ -56,6 +71,7 @@ def test_librdkafka_renews_its_login_in_the_middle_of_its_work(expiring, mechani
         consumer.close()
     assert got == [b"%d" % number for number in range(sent)]
     assert hung_up(expiring) == before and not told, told
+    return sent
 
 
 @pytest.mark.skipif(bool(kafka.unavailable()), reason=str(kafka.unavailable()))

@@ -105,6 +105,33 @@ def go_program(name: str, *modules: str) -> Path:
     return place / "program"
 
 
+def go_module(module: str) -> Path:
+    """A copy of one's own of a module's files (MODULE@VERSION), tests included."""
+    go = need("go")
+    with _folder("go-module", module) as (place, ready):
+        if not ready:
+            offline = {"GOTOOLCHAIN": "local", "GOFLAGS": "-mod=mod", "GOMODCACHE": str(place)}
+            _run([go, "mod", "download", "-modcacherw", module], _emptied(place), **offline)
+    return place / module
+
+
+def librdkafka_runner(version: str) -> Path:
+    """librdkafka's `tests/test-runner`, made of the source that this version of node-rdkafka has
+    with it: npm's is the registry that has its tests. The libraries are in src and src-cpp."""
+    npm = need("npm")
+    for one in ("cc", "c++", "make"):
+        need(one)
+    tree = Path("package", "deps", "librdkafka")
+    with _folder("librdkafka", version) as (place, ready):
+        if not ready:
+            _run([npm, "pack", "--silent", f"node-rdkafka@{version}"], _emptied(place))
+            _run(["tar", "xzf", f"node-rdkafka-{version}.tgz"], place)
+            _run(["./configure", "--disable-gssapi", "--disable-optimization"], place / tree)
+            _run(["make", "-j2", "libs"], place / tree)
+            _run(["make", "-j2", "-C", "tests", "test-runner"], place / tree)
+    return place / tree / "tests" / "test-runner"
+
+
 def rust_program(name: str, dependencies: str) -> Path:
     """The program `programs/NAME.rs`, built with these lines of a Cargo.toml."""
     cargo, source = need("cargo"), (PROGRAMS / f"{name}.rs").read_text()

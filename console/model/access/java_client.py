@@ -28,13 +28,16 @@ _LEFT_OUT: Final = (
     "sasl.login.callback.handler.class", "sasl.oauthbearer.jwt.retriever.class",
 )  # fmt: skip
 _JAAS: Final = "sasl.jaas.config"
+_BY_TOKEN: Final = "tokenauth"
+_EXTENSION: Final = "extension_"
 _STORES: Final = ("ssl.keystore.location", "ssl.truststore.location")
 
 
 def as_librdkafkas(said: Mapping[str, str]) -> dict[str, str]:
     """Properties of a file, as it says them, with those of TLS and SASL in librdkafka's words.
 
-    Raises Failure for a store or a JAAS text that cannot be read."""
+    Raises Failure for a store or a JAAS text that cannot be read, and for what a JAAS text wants
+    that librdkafka cannot do: it would log in as somebody else, or as nobody."""
     found = {key: value for key, value in said.items() if key not in _LEFT_OUT}
     if found.get(_WHO) == "":  # what Java takes for: anybody
         found[_WHO] = "none"
@@ -60,6 +63,18 @@ def _login(text: str) -> dict[str, str]:
         options = parse(text).options
     except ConfigError as problem:
         raise usage(f"{_JAAS}: {problem}") from None
+    for option in options:
+        if option == _BY_TOKEN and options[option].lower() == "true":
+            raise usage(
+                f"{_JAAS} has {_BY_TOKEN}={options[option]}: librdkafka, by which this connects,"
+                " does not log in by delegation tokens",
+                "name a user with a password; Java's clients take tokens",
+            )
+        if option.startswith(_EXTENSION):
+            raise usage(
+                f"{_JAAS} has {option}, and no extension is sent with a token",
+                "leave it out; Java's clients send it",
+            )
     pairs = (
         ("username", "sasl.username"),
         ("password", "sasl.password"),
