@@ -169,6 +169,7 @@ class Host(ABC):
     processes: ProcessTable  # who lives, and who leads the metadata log
     left: dict[int, int]  # brokers that were fenced here → until when (ns) clients are told of them
     fetch_max_bytes: int  # of records in one answer
+    remote_wait_ms: int  # for records of a remote store
     log_dirs: tuple[str, ...]  # absolute paths of the log folders
     now_ns: int  # monotonic, read once per turn
     served: memoryview  # this process's part of `PartitionTable.served`

@@ -45,7 +45,8 @@ class FetchState:
     may make a difference. watches: partitions (indices) by the number under which they are watched;
     watched: how many such numbers there were; begun: how often it was begun. looking: which of them
     moved and are asked for now. rules: the generation by which its rights were looked at.
-    rows: of the answer, so far. left: bytes of records that it has room for. has_records: some are
+    rows: of the answer, so far. left: bytes of records that it has room for. comes: some
+    are on their way from a remote store. has_records: some are
     in it. asks_again: homes are asked for files that are gone. responding: it is made in turns.
     conversion: of its records to message sets."""
 
@@ -68,6 +69,7 @@ class FetchState:
     rules: int = 0
     rows: list[Row] = field(default_factory=list)
     left: int = 0
+    comes: bool = False
     has_records: bool = False
     asks_again: bool = False
     responding: bool = False

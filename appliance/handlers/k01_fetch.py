@@ -144,6 +144,8 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
         elif other:
             state.found[index].nearest = other - 1
             state.failed = True
+        elif layout < 0:
+            _hear_remote(state, length)
         elif length:
             route = state.asked[index].route
             assert route is not None
@@ -172,6 +174,13 @@ def _go_on(host: Host, x: Exchange, index: int) -> None:
     state.looking.discard(index)
     if not state.looking:
         _settle(host, x)
+
+
+def _hear_remote(state: FetchState, length: int) -> None:
+    """Bytes of a remote segment are answered at once, as Kafka does: to wait for more of them
+    would be to wait for the store. Those on their way are waited for, whatever max_wait_ms says."""
+    state.comes = state.comes or not length
+    state.failed = state.failed or length > 0
 
 
 def _answer_replica(host: Host, state: FetchState, index: int, diverges: int) -> None:
@@ -240,6 +249,7 @@ def expire(host: Host, x: Exchange) -> None:
     if state.parked and not state.asked_again:
         state.parked = False
         state.request = state.request._replace(max_wait_ms=0)
+        state.comes = False
         untold, state.untold = state.untold, []
         for index in untold:  # a parked read that its home has not looked at says nothing
             state.asked[index].heard = False
@@ -279,7 +289,8 @@ def _enough(state: FetchState) -> bool:
 def _settle(host: Host, x: Exchange) -> None:
     state: FetchState = x.state
     request = state.request
-    if _enough(state) or request.max_wait_ms <= 0 or not state.asked:
+    wait_ms = host.remote_wait_ms if state.comes else request.max_wait_ms
+    if _enough(state) or wait_ms <= 0 or not state.asked:
         if x.pending:
             _forget(host, x)
         if state.parked and request.replica_id >= 0:
@@ -291,7 +302,7 @@ def _settle(host: Host, x: Exchange) -> None:
         return
     if not state.parked:
         state.parked = True
-        x.deadline_ns = host.now_ns + request.max_wait_ms * 1_000_000
+        x.deadline_ns = host.now_ns + wait_ms * 1_000_000
         host.schedule(x)
     if len(state.asked) > MOST_PARKED:
         for index in fetch_watch.watch_waiting(host, x):

@@ -3,8 +3,8 @@
 0: several offsets before a time, of which the newest and the log start are told. 2: isolation
 level. 4: leader epochs. 6: flexible. 7: -3 asks for the record with the greatest timestamp. 8: -4
 earliest local. 9: -5 latest tiered. 10: timeout of remote lookups. 11: -6 earliest pending upload.
-Nothing is tiered here, so -4 is the log start offset, and -5 and -6 find nothing, as Kafka answers
-without remote storage. Whoever is no consumer (a replica id other than -1) is told the log end as
+Where a partition has no remote segments, -4 is the log start offset, and -5 and -6 find nothing, as
+Kafka answers. Whoever is no consumer (a replica id other than -1) is told the log end as
 the latest offset, and who is neither consumer nor replica (-2) by any replica.
 """
 
@@ -35,7 +35,6 @@ _CONSUMER = -1
 _EARLIEST = -2
 _DEBUGGING = -2  # who looks how far replicas are, as Apache Kafka names it
 _FIRST_NOT_AVAILABLE = 5  # OFFSET_NOT_AVAILABLE (KIP-207)
-_NOTHING_THERE = (-5, -6)
 
 
 def begin_list_offsets(host: Host, x: Exchange) -> None:
@@ -66,8 +65,6 @@ def _plan(x: Exchange, request: Any, gathering: Gathering, flags: int) -> Steps:
                 asked.answer = failed(asked, errors.INVALID_REQUEST)
             elif asked.value < 0 and x.version < _SPECIAL_SINCE.get(asked.value, 99):
                 asked.answer = failed(asked, errors.UNSUPPORTED_VERSION)
-            elif asked.value in _NOTHING_THERE:
-                asked.answer = failed(asked, errors.NONE)
             if asked.answer is None or place not in told:
                 rows.append(asked)
                 flat.append(asked)

@@ -131,14 +131,26 @@ def offset_for_timestamp(
         assert segment.times is not None and segment.index is not None
         before = segment.times.offset_before(timestamp)
         position = _position(segments, segment, before)
-        for at, header in segment.batches(position, segment.size, _READ):
-            if header[8] < timestamp or header[0] + header[6] < log_start:
-                continue
-            if header[0] >= limit_offset:
-                return None
-            found = _record(segment, at, header, timestamp, log_start)
-            if found is not None:
-                return found if found[1] < limit_offset else None
+        found = search_batches(segment, position, timestamp, limit_offset, log_start)
+        if found is not None:
+            return found if found[1] < limit_offset else None
+    return None
+
+
+def search_batches(
+    segment: Segment, position: int, timestamp: int, limit_offset: int, log_start: int
+) -> tuple[int, int, int] | None:
+    """The first record from a batch of an open segment on that is not older, as (timestamp,
+    offset, epoch); one at or behind `limit_offset` ends the search. Raises StorageFailed, and
+    PeerError when the batch that holds it cannot be opened."""
+    for at, header in segment.batches(position, segment.size, _READ):
+        if header[8] < timestamp or header[0] + header[6] < log_start:
+            continue
+        if header[0] >= limit_offset:
+            return header[8], header[0], header[2]
+        found = _record(segment, at, header, timestamp, log_start)
+        if found is not None:
+            return found
     return None
 
 

@@ -4,8 +4,10 @@ Replay is the only mutator. A segment can be read once its copy is finished and 
 begins; everything else is known so that it can be removed from the store.
 """
 
+from bisect import bisect_right
 from dataclasses import replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
+from operator import attrgetter
 from typing import Final
 
 from appliance.remotelog.records import (
@@ -29,6 +31,9 @@ _Change = (
 )
 
 
+_start = attrgetter("start_offset")
+
+
 class UnlawfulChange(Exception):
     """A record that may not follow what is known; it changes nothing."""
 
@@ -40,6 +45,9 @@ class RemoteSegments:
     def __init__(self, topic_id: bytes, partition: int) -> None:
         self._key: Final = (topic_id, partition)
         self._known: dict[bytes, RemoteLogSegmentMetadataRecord] = {}
+        self._finished: list[RemoteLogSegmentMetadataRecord] | None = None  # made when needed
+        self._reached: list[int] = []  # the highest end offset up to each of them
+        self._with_aborted: list[RemoteLogSegmentMetadataRecord] = []
         self.deletion: int | None = None
 
     def replay(self, change: _Change) -> None:
@@ -63,9 +71,11 @@ class RemoteSegments:
             ):
                 raise UnlawfulChange(f"segment {segment_id.hex()} is told twice and differently")
             self._known[segment_id] = change
+            self._finished = None
             return
         if known is None:
             raise UnlawfulChange(f"segment {segment_id.hex()} is not known: its copy never began")
+        self._finished = None
         if state == DELETE_SEGMENT_FINISHED:
             del self._known[segment_id]
             return
@@ -81,17 +91,42 @@ class RemoteSegments:
     def find_segment(self, leader_epoch: int, offset: int) -> RemoteLogSegmentMetadataRecord | None:
         """The finished segment that has this offset as the epoch wrote it; of several the one that
         goes furthest."""
-        found = [one for one in self.finished() if _holds(one, leader_epoch, offset)]
-        return max(found, key=lambda one: one.end_offset, default=None)
+        every, found = self._in_order(), None
+        number = bisect_right(every, offset, key=_start)
+        while number and self._reached[number - 1] >= offset:
+            number -= 1
+            one = every[number]
+            further = found is None or one.end_offset > found.end_offset
+            if further and _holds(one, leader_epoch, offset):
+                found = one
+        return found
 
     def highest_offset(self, leader_epoch: int) -> int:
         """The last offset of an epoch in finished segments, -1 when they have none."""
-        ends = [_range_of(one, leader_epoch)[1] for one in self.finished()]
+        ends = [_range_of(one, leader_epoch)[1] for one in self._in_order()]
         return max(ends, default=-1)
 
     def finished(self) -> list[RemoteLogSegmentMetadataRecord]:
         """Those that can be read, by start offset."""
-        return self._sorted(finished=True)
+        return list(self._in_order())
+
+    def _in_order(self) -> list[RemoteLogSegmentMetadataRecord]:
+        every = self._finished
+        if every is None:
+            every = self._finished = self._sorted(finished=True)
+            self._reached = list(accumulate((one.end_offset for one in every), max))
+            self._with_aborted = [one for one in every if not one.txn_index_empty]
+        return every
+
+    def with_aborted(self, offset: int) -> list[RemoteLogSegmentMetadataRecord]:
+        """Those that can be read and have a transaction index, from the first on that reaches an
+        offset."""
+        self._in_order()
+        every = self._with_aborted
+        number = bisect_right(every, offset, key=_start)
+        while number and every[number - 1].end_offset >= offset:
+            number -= 1
+        return every[number:]
 
     def unfinished(self) -> list[RemoteLogSegmentMetadataRecord]:
         """Those whose copy did not end or whose deletion did not: objects to remove."""

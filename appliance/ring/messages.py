@@ -139,7 +139,12 @@ FOUND: Final = 34
 position in the segment file, e: length in bytes (0: nothing there), f: length of the first batch,
 h: current leader epoch, i: layout of the segments for which d and g hold, j: 1 when what a replica
 has is not what lies here: then d is an epoch that both may have, and g where that ends here
-(KIP-595). To a consumer: node id + 1 of the replica to read from, 0: this one (KIP-392)."""
+(KIP-595). To a consumer: node id + 1 of the replica to read from, 0: this one (KIP-392). i < 0: of
+a remote segment (KIP-405): REMOTE_COMES, and nothing yet; else -i is the number of a file in the
+home's cache, and g a position in it."""
+
+REMOTE_COMES: Final = -1
+"""Instead of a layout: the bytes are on their way from the remote store."""
 
 ABORTED: Final = 39
 """Goes before the FOUND of a READ_COMMITTED read, as often as it takes: aborted transactions that

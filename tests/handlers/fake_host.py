@@ -80,6 +80,7 @@ class FakeHost(Host):
         self.kraft_version = 0
         self.config = SimpleNamespace(int=SETTINGS.__getitem__, bool=lambda name: True)
         self.fetch_max_bytes = 57671680
+        self.remote_wait_ms = 700
         self.cluster_id = "a-cluster"
         self.node_id = 1
         self.rack = None

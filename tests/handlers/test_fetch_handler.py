@@ -6,7 +6,7 @@ from fake_host import FakeHost
 from appliance.base import errors
 from appliance.handlers import k01_fetch
 from appliance.handlers.fetch_sessions import FetchSessions
-from appliance.ring.messages import ABORTED, READ_GONE, READ_WAIT
+from appliance.ring.messages import ABORTED, READ_GONE, READ_WAIT, REMOTE_COMES
 from appliance.wire import aborted
 
 
@@ -439,3 +439,50 @@ def test_an_answer_under_way_goes_on_with_what_it_was_asked(handler):
     host.asked.clear()
     host.complete(first, 0, **found(20))
     assert (0, 3) in [(ask[0], ask[3]) for ask in host.asked], "it waits where it began"
+
+
+# A remote store (KIP-405) -------------------------------------------------------------------------
+
+COMES = {**found(0), "i": REMOTE_COMES}
+
+
+def test_bytes_on_their_way_from_a_remote_store_are_waited_for(handler):
+    host = FakeHost()
+    host.rows[0] = (10, 10, 0)
+    x = host.start(handler, 12, fetch((0, 2), max_wait=0, min_bytes=500))
+    host.complete(x, 0, **COMES)
+    assert host.scheduled == [host.remote_wait_ms * 1_000_000], "whatever the client would wait"
+    assert host.asked[-1][2] & READ_WAIT and host.answer is None
+    host.complete(x, 0, **found(50), i=-17)
+    assert lengths(host) == {0: 50}, "as much as there is, as Kafka answers"
+    assert host.remembered == [], "the next read asks the home"
+
+
+def test_bytes_that_do_not_come_in_time_are_an_empty_answer(handler):
+    host = FakeHost()
+    host.rows[0] = (10, 10, 0)
+    x = host.start(handler, 12, fetch((0, 2), max_wait=10_000))
+    host.complete(x, 0, **COMES)
+    assert host.scheduled == [host.remote_wait_ms * 1_000_000]
+    handler.expire(host, x)
+    assert lengths(host) == {0: 0} and host.failures == []
+
+
+def test_what_another_partition_has_does_not_wait_for_the_store(handler):
+    host = FakeHost()
+    host.rows[0] = host.rows[1] = (10, 10, 0)
+    x = host.start(handler, 12, fetch((0, 2), (1, 2)))
+    host.complete(x, 0, **COMES)
+    host.complete(x, 1, **found(40))
+    assert lengths(host) == {0: 0, 1: 40}
+
+
+def test_a_file_of_the_cache_that_is_gone_is_asked_for_again(handler):
+    host = FakeHost()
+    host.rows[0] = (10, 10, 0)
+    host.files = False
+    x = host.start(handler, 12, fetch((0, 2)))
+    host.complete(x, 0, **found(50), i=-17)
+    assert host.asked[-1][2] & READ_GONE
+    host.complete(x, 0, **COMES)
+    assert lengths(host) == {0: 0} and host.failures == []

@@ -105,15 +105,21 @@ def goes_with(partition: Partition, offset: int, answer: Completion) -> bytes:
     """
     _, _, _, _, _, _, _, base, position, _, _, _, length, _ = answer
     log = partition.log
-    known = partition.aborted
-    if known is None or known.layout != log.layout:
-        partition.aborted = known = AbortedTransactions(log.disk, log.path, log.layout)
+    known = known_aborted(partition)
     if not length or offset >= known.end:
         return b""
     segment = log.order.all[log.order.number(base)]
     behind = segment.reader(log.disk).pread(INT64.size, position + length)
     end = INT64.unpack(behind)[0] if len(behind) == INT64.size else known.end
     return aborted.encode(known.within(offset, end))
+
+
+def known_aborted(partition: Partition) -> AbortedTransactions:
+    """The aborted transactions of its local segments. Raises StorageFailed."""
+    log, known = partition.log, partition.aborted
+    if known is None or known.layout != log.layout:
+        partition.aborted = known = AbortedTransactions(log.disk, log.path, log.layout)
+    return known
 
 
 def check(partition: Partition, answer: Completion) -> None:
@@ -181,6 +187,8 @@ def list_offset(
         offset, found_epoch = limit, partition.leader_epoch
     elif timestamp in (EARLIEST, EARLIEST_LOCAL):
         offset = log.log_start_offset
+        if timestamp == EARLIEST_LOCAL:  # what lies before it is in the remote store
+            offset = log.local_start
         at = bisect_right(log.epochs.starts, offset) - 1
         found_epoch = log.epochs.epochs[at] if at >= 0 else -1
     elif timestamp == MAX_TIMESTAMP or timestamp >= 0:

@@ -276,5 +276,18 @@ def ask_index(one: RemoteLogSegmentMetadataRecord, kind: str, into: str) -> Ques
     return {"op": "index", "segment": _text(one), "kind": kind, "into": into}
 
 
+def ask_file(
+    one: RemoteLogSegmentMetadataRecord, kind: str, span: tuple[int, int], into: str
+) -> Question:
+    """A file of a segment into a file of the cache, checked: an index whole, of the log a chunk.
+    span: where that begins and ends. The answer has `bytes`, and `end`: the offset behind it."""
+    return {"op": "file", "segment": _text(one), "kind": kind, "span": span, "into": into}
+
+
+def ask_remove(path: str) -> Question:
+    """Remove a file of the cache; one that is gone already is no error."""
+    return {"op": "remove", "path": path}
+
+
 def _text(one: RemoteLogSegmentMetadataRecord) -> str:
     return base64.b64encode(encode_record(one)).decode()

@@ -20,7 +20,10 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from typing import Any, Final
 
+from appliance.base.errors import StorageFailed
 from appliance.base.object_store import StoreRefused, open_store
+from appliance.base.os_disk import OsDisk
+from appliance.ioproc.remote_reads.checked_files import RemoteGarbage, fetch_chunk, fetch_index
 from appliance.remotelog.objects import LOG, RemoteFilesMissing, RemoteObjects
 from appliance.remotelog.records import RemoteLogSegmentMetadataRecord, decode_record
 
@@ -31,7 +34,7 @@ _PIECE: Final = 1 << 20
 _PART: Final = ".part"
 _SAID: Final = 300
 
-READS: Final = frozenset(("range", "index"))
+READS: Final = frozenset(("range", "index", "file", "remove"))
 """Questions of readers; all others are of copies and deletions."""
 
 STORE: Final = "store"
@@ -39,8 +42,10 @@ MISSING: Final = "missing"
 LOCAL: Final = "local"
 FAULT: Final = "fault"
 PROCESS: Final = "process"
+GARBAGE: Final = "garbage"
 """Kinds of failures: the store refuses; it has not the bytes that the metadata says; a file of this
-host cannot be read or written; an exception that nobody expected; the process ended."""
+host cannot be read or written; an exception that nobody expected; the process ended; the store has
+other bytes than were written."""
 
 
 class UploadRate:
@@ -66,6 +71,7 @@ class StoreServer:
         self._url = url
         self._room: RemoteObjects | None = None
         self._rate = UploadRate()
+        self._disk = OsDisk()
         self._answers: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
             "copy": self._copy,
             "delete": self._delete,
@@ -73,6 +79,8 @@ class StoreServer:
             "list": self._list,
             "range": self._fetch_range,
             "index": self._fetch_index,
+            "file": self._fetch_file,
+            "remove": self._remove_file,
         }
 
     def answer_question(self, question: dict[str, Any]) -> dict[str, Any]:
@@ -83,6 +91,10 @@ class StoreServer:
             kind, text = STORE, str(why)
         except RemoteFilesMissing as why:
             kind, text = MISSING, str(why)
+        except RemoteGarbage as why:
+            kind, text = GARBAGE, str(why)
+        except StorageFailed as why:
+            kind, text = LOCAL, str(why)
         except OSError as why:
             kind, text = LOCAL, f"{why.filename or ''}: {why.strerror}".removeprefix(": ")
         except Exception as why:  # one answer, and the others are served
@@ -155,6 +167,21 @@ class StoreServer:
         data = self._objects().fetch_index(_segment(question), question["kind"])
         _write_whole(question["into"], data)
         return {"bytes": len(data)}
+
+    def _fetch_file(self, question: dict[str, Any]) -> dict[str, Any]:
+        """A checked file for the cache of reads."""
+        one, kind, into = _segment(question), question["kind"], question["into"]
+        if kind == LOG:
+            begin, end = question["span"]
+            made = fetch_chunk(self._objects(), self._disk, one, begin, end, into)
+        else:
+            made = fetch_index(self._objects(), self._disk, one, kind, into)
+        return {"bytes": made.size, "end": made.end_offset}
+
+    def _remove_file(self, question: dict[str, Any]) -> dict[str, Any]:
+        if self._disk.exists(question["path"]):
+            self._disk.unlink(question["path"])
+        return {}
 
 
 def _segment(question: dict[str, Any]) -> RemoteLogSegmentMetadataRecord:

@@ -20,6 +20,8 @@ from appliance.ioproc.partitions import read_rules
 from appliance.ioproc.partitions.fetch_watches import FetchWatch, rows_of, unmoved
 from appliance.ioproc.partitions.partition import Partition
 from appliance.ioproc.partitions.purgatory import ParkedRead
+from appliance.ioproc.remote_reads.remote_files import FileOnItsWay
+from appliance.ioproc.remote_reads.remote_read_rules import RemoteReads
 from appliance.ioproc.replication.replicas import Replicas
 from appliance.ioproc.requests.appends import Appends
 from appliance.ioproc.served_partitions import ServedPartitions
@@ -31,6 +33,7 @@ from appliance.ring.messages import (
     EPOCH_END,
     FOUND,
     LIST_OFFSET,
+    LISTED,
     NEWS,
     PRODUCERS,
     PRODUCERS_TOLD,
@@ -51,8 +54,15 @@ anything."""
 _OF_THE_END: Final = frozenset((LIST_OFFSET, DELETE_RECORDS))
 """What asks where the log ends waits until what was acknowledged before can be seen."""
 
+_LAYOUT: Final = 10
 _LENGTH: Final = 12
-"""Where a completion has `e`."""
+"""Where a completion has `i` and `e`."""
+
+REMOTE_LIST_MS: Final = 30_000
+"""As remote.list.offsets.request.timeout.ms is by default."""
+
+_Listing = tuple[NetprocPeer, int, Message, int]
+"""Who asked for an offset, in which life, for what, and until when (ms) it waits."""
 
 Checkpoint = Callable[[Partition, Callable[[StorageFailed | None], None]], None]
 """(partition, whom to tell what became of it): begins to make its log start offset durable."""
@@ -60,9 +70,10 @@ Checkpoint = Callable[[Partition, Callable[[StorageFailed | None], None]], None]
 
 class PartitionReads:
     """checkpoint: how a log start that DeleteRecords moved is made durable. replicas: who hears
-    where other replicas fetch."""
+    where other replicas fetch. remote: reads what lies before the local log, None: there is no
+    remote store."""
 
-    __slots__ = ("_appends", "_failures", "_served", "checkpoint", "replicas")
+    __slots__ = ("_appends", "_failures", "_listing", "_served", "checkpoint", "remote", "replicas")
 
     def __init__(
         self,
@@ -71,8 +82,11 @@ class PartitionReads:
         failures: Failures,
         checkpoint: Checkpoint,
         replicas: Replicas,
+        remote: RemoteReads | None = None,
     ) -> None:
         self._served = served
+        self.remote = remote
+        self._listing: list[_Listing] = []
         self._appends = appends
         self._failures = failures
         self.checkpoint = checkpoint
@@ -142,6 +156,8 @@ class PartitionReads:
                 nearest = self.replicas.nearest(partition, message)
                 if nearest is not None:
                     return nearest
+            if offset < partition.log.order.all[0].base and self.remote is not None:
+                return self._answer_remotely(self.remote, asker, partition, message)
             answer = read_rules.find_bytes(partition, token, flags, offset, epoch, most, enough)
             if answer is None and self._served.isolated and self._has_all(partition, flags, offset):
                 code = errors.NOT_LEADER_OR_FOLLOWER
@@ -162,6 +178,25 @@ class PartitionReads:
                 self._go_with(asker, partition, offset, answer)
             return answer
         return self._answer_other(asker, partition, message)
+
+    def _answer_remotely(
+        self, remote: RemoteReads, asker: NetprocPeer, partition: Partition, message: Message
+    ) -> Completion | None:
+        """A consumer reads before the local log. It is answered with what is there, however little:
+        to wait for more would be to wait for the store again."""
+        _, flags, _, token, offset, epoch, _, _, _, _, _, _, most, enough, _ = message
+        answer = remote.find_bytes(partition, token, flags, offset, epoch, most)
+        if answer is None:
+            key = asker.index << 64 | token
+            read = ParkedRead(
+                key, partition, asker.index, token, offset, epoch, flags, most, enough
+            )
+            if not self._served.purgatory.park(read):
+                once = flags & ~READ_WAIT
+                answer = remote.find_bytes(partition, token, once, offset, epoch, most)
+        if answer is not None and flags & READ_COMMITTED:
+            self._go_with(asker, partition, offset, answer)
+        return answer
 
     def _has_all(self, partition: Partition, flags: int, offset: int) -> bool:
         """True if a consumer is at the end of a partition that others seem to lead now."""
@@ -192,6 +227,8 @@ class PartitionReads:
         if 0 < read.visible <= partition.progress.high_watermark:
             flags &= ~READ_WAIT
         offset, epoch, most, least = read.offset, read.epoch, read.max_bytes, read.min_bytes
+        if offset < partition.log.order.all[0].base and self.remote is not None:
+            return self.remote.find_bytes(partition, read.token, flags, offset, epoch, most)
         answer = read_rules.find_bytes(partition, read.token, flags, offset, epoch, most, least)
         if answer is None or not answer[_LENGTH]:
             return answer
@@ -213,6 +250,8 @@ class PartitionReads:
     ) -> Completion | None:
         op, flags, _, token, asked, epoch, *_ = message
         if op == LIST_OFFSET:
+            if self.remote is not None and self.remote.has_part(partition, asked):
+                return self._list_remotely(self.remote, asker, partition, message)
             return read_rules.list_offset(partition, token, flags, asked, epoch)
         if op == EPOCH_END:
             return read_rules.epoch_end(partition, token, asked, epoch)
@@ -256,7 +295,10 @@ class PartitionReads:
     ) -> None:
         """The aborted transactions of a range go before it."""
         before = partition.aborted
-        transactions = read_rules.goes_with(partition, offset, answer)
+        if answer[_LAYOUT] < 0 and self.remote is not None:
+            transactions = aborted.encode(self.remote.transactions_of(partition, offset, answer))
+        else:
+            transactions = read_rules.goes_with(partition, offset, answer)
         if transactions:
             asker.before(ABORTED, partition.handle, answer[3], transactions, aborted.SIZE)
         if partition.aborted is not before:  # where there are none, nobody need ask any more
@@ -315,12 +357,83 @@ class PartitionReads:
             self._served.purgatory.take_read(read)
             self._served.askers[read.peer].out.append(refusal(FOUND, code, handle, read.token))
 
+    # The remote store -----------------------------------------------------------------------------
+
+    def _list_remotely(
+        self, remote: RemoteReads, asker: NetprocPeer, partition: Partition, message: Message
+    ) -> Completion | None:
+        _, flags, _, token, asked, epoch, *_ = message
+        try:
+            return remote.list_offset(partition, token, flags, asked, epoch)
+        except FileOnItsWay:
+            due_ms = self._served.now_ms + REMOTE_LIST_MS
+            self._listing.append((asker, asker.life, message, due_ms))
+            return None
+
+    def complete_remote_reads(self, now_ms: int) -> None:
+        """Answer those for whom a file of the remote store has come, or who have waited too
+        long."""
+        if self.remote is not None:
+            for handle in self.remote.files.take_arrivals():
+                partition = self._served.partitions.get(handle)
+                if partition is not None:
+                    self.complete_remote(partition)
+            if self._listing:
+                self._expire_listing(now_ms)
+
+    def complete_remote(self, partition: Partition) -> None:
+        """Answer whoever waits for remote segments of a partition and need not any more."""
+        remote, base = self.remote, partition.log.segments[0].base
+        assert remote is not None
+        for read in list(partition.parked.values()):
+            if read.offset < base and not read.flags & READ_REPLICA:
+                flags, offset = read.flags, read.offset
+                answer = remote.find_bytes(
+                    partition, read.token, flags, offset, read.epoch, read.max_bytes
+                )
+                if answer is None:
+                    continue
+                asker = self._served.askers[read.peer]
+                if flags & READ_COMMITTED:
+                    self._go_with(asker, partition, offset, answer)
+                self._served.purgatory.take_read(read)
+                asker.out.append(answer)
+        waiting, self._listing = self._listing, []
+        for listing in waiting:
+            asker, life, message, due_ms = listing
+            if message.handle != partition.handle:
+                self._listing.append(listing)
+            elif asker.life == life:
+                self._ask_again(asker, message, due_ms)
+
+    def _ask_again(self, asker: NetprocPeer, message: Message, due_ms: int) -> None:
+        """A search that goes on in other files waits no longer than it might from its beginning."""
+        before = len(self._listing)
+        self.ask_partition(asker, self._served.partitions.get(message.handle), message)
+        for number in range(before, len(self._listing)):
+            self._listing[number] = (*self._listing[number][:3], due_ms)
+
+    def _expire_listing(self, now_ms: int) -> None:
+        """Answer as Kafka does where an offset was waited for too long."""
+        waiting, self._listing = self._listing, []
+        for listing in waiting:
+            asker, life, message, due_ms = listing
+            if now_ms < due_ms and message.handle in self._served.partitions:
+                self._listing.append(listing)
+            elif asker.life == life:
+                code = errors.REQUEST_TIMED_OUT
+                asker.out.append(refusal(LISTED, code, message.handle, message.token))
+
+    # Parked reads ---------------------------------------------------------------------------------
+
     def complete_parked(self, partition: Partition, risen: bool) -> None:
         """Answer the parked reads that have enough now. risen: the high watermark is another; else
         the log has perhaps grown, which other replicas wait for."""
         for read in list(partition.parked.values()):
             if not (risen or read.flags & READ_REPLICA):
                 continue
+            if read.offset < partition.log.order.all[0].base and self.remote is not None:
+                continue  # it waits for the remote store
             try:
                 if read.flags & READ_REPLICA:
                     answer = self._for_replica(partition, read, read.flags)

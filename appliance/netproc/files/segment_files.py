@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from functools import partial
 
+from appliance.base.remote_cache import cached_stem
 from appliance.handlers.exchange import Route
 from appliance.ring.partition_table import COLUMNS, LAYOUT, ROW_MASK, PartitionTable
 from appliance.wire.ranges import Read
@@ -85,9 +86,10 @@ class OpenSegment:
 class SegmentFiles:
     """At most `capacity` segments kept open, by (handle, base offset, number of the log folder): a
     partition may have moved to another one. log_dirs: the paths of the folders. most: descriptors
-    that those kept open and those being sent from may have together."""
+    that those kept open and those being sent from may have together. caches: the folders in which
+    the I/O processes keep what they fetched from a remote store, by index."""
 
-    __slots__ = ("_capacity", "_descriptors", "_log_dirs", "_open", "_rows")
+    __slots__ = ("_caches", "_capacity", "_descriptors", "_log_dirs", "_open", "_rows")
 
     def __init__(
         self,
@@ -95,8 +97,10 @@ class SegmentFiles:
         log_dirs: Sequence[str],
         capacity: int = CAPACITY,
         most: int = _NO_BOUND,
+        caches: Sequence[str] = (),
     ) -> None:
         self._rows = table.state
+        self._caches = caches
         self._log_dirs = log_dirs
         self._capacity = min(capacity, max(1, most // 4))  # each may have two, others are sent from
         self._descriptors = Descriptors(most)
@@ -106,7 +110,14 @@ class SegmentFiles:
         self, route: Route, base_offset: int, number: int, layout: int
     ) -> OpenSegment | None:
         """The segment `base_offset` of a partition in this log folder as it is in this layout; None
-        when there is no such file (any more). Raises OSError when the file cannot be opened."""
+        when there is no such file (any more). layout < 0: a file of its home's cache instead, which
+        is not kept open: that would keep room that the cache gives away. Raises OSError when the
+        file cannot be opened."""
+        if layout < 0:
+            try:
+                return self._opened(cached_stem(self._caches[route.home], -layout), layout)
+            except FileNotFoundError:
+                return None
         key = (route.handle, base_offset, number)
         found = self._open.get(key)
         if found is not None and found.layout == layout:

@@ -11,7 +11,9 @@ from struct import pack
 from typing import Final
 
 from appliance.authorization.rights import OURSELVES
+from appliance.base.remote_cache import cache_folder
 from appliance.config.bounds import CONTROL_REQUESTS, SEGMENT_FILES, setting_of
+from appliance.config.broker import BrokerConfig
 from appliance.handlers.client_metrics import ClientMetricsPushes
 from appliance.handlers.exchange import (
     Exchange,
@@ -29,6 +31,7 @@ from appliance.handlers.nearest import rack_of
 from appliance.handlers.overtaking import Overtaking
 from appliance.metadata.effective import broker_config
 from appliance.metadata.follower import Follower
+from appliance.metadata.image import MetadataImage
 from appliance.netproc.connections.connection import Connection
 from appliance.netproc.connections.connections_state import ConnectionsState
 from appliance.netproc.files.fetch_cursors import Cursors
@@ -51,6 +54,10 @@ from appliance.wire.request_head import response_head
 
 _UNKNOWN: Final = "unknown"
 """What Kafka calls the software of a client that did not say."""
+
+
+def _remote_wait_ms(image: MetadataImage, config: BrokerConfig) -> int:
+    return broker_config(image, config).int("remote.fetch.max.wait.ms")
 
 
 class NetprocHost(Host):
@@ -76,6 +83,7 @@ class NetprocHost(Host):
         self.memory = shared.memory
         self.config = seat.config
         self.fetch_max_bytes = seat.config.int("fetch.max.bytes")
+        self.remote_wait_ms = _remote_wait_ms(follower.image, seat.config)
         self.cluster_id = follower.cluster_id
         self.node_id = seat.config.int("node.id")
         self.rack = rack_of(seat.config)
@@ -112,7 +120,8 @@ class NetprocHost(Host):
         self.client_metrics = ClientMetricsPushes(pushes, most, os.urandom, shared.log.reach)
         self.listeners = shared.listeners
         most = share_descriptors(shared.limits)
-        self._segments = SegmentFiles(seat.partitions, self.log_dirs, most=most)
+        caches = [cache_folder(seat.data_dir, index) for index in range(seat.ioprocs)]
+        self._segments = SegmentFiles(seat.partitions, self.log_dirs, most=most, caches=caches)
 
     def renew(self, *, routes: bool) -> None:
         """The metadata has changed. routes: perhaps also where something is, or who is there."""
@@ -121,6 +130,8 @@ class NetprocHost(Host):
         if routes or image is not self.image:
             self.routing += 1
             self._routes.clear(image, self._follower.handles)
+        if image is not self.image:
+            self.remote_wait_ms = _remote_wait_ms(image, self.config)
         self.image = image
 
     def forget_files(self) -> None:

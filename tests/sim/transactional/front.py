@@ -157,6 +157,7 @@ class SimHost(Host):
         self.cluster_id = "c"
         self.node_id = 1
         self.fetch_max_bytes = 1 << 20
+        self.remote_wait_ms = 500
         self.log_dirs = (DATA,)
         self.now_ns = front.world.clock.now_ns
         self.partitions = machine.table
