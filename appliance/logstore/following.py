@@ -1,7 +1,8 @@
 """Validates a leader's fetch response before a follower appends it.
 
 Invariant: what comes out are whole batches of format 2 whose CRC32C is right, in the order of their
-offsets and leader epochs, behind the end of the log. Called by `PartitionLog.follow`.
+offsets and leader epochs, behind the end of the log, and of no epoch after the leader's own.
+Called by `PartitionLog.follow`.
 """
 
 from appliance.base.crc import crc32c
@@ -21,12 +22,16 @@ from appliance.wire.batch_header import (
 )
 
 
-def batches(data: memoryview, end_offset: int, epoch: int) -> list[tuple[memoryview, BatchHeader]]:
+def batches(
+    data: memoryview, end_offset: int, epoch: int, leader_epoch: int
+) -> list[tuple[memoryview, BatchHeader]]:
     """The whole batches of `data`, which the leader may have cut anywhere, with their headers.
 
-    end_offset, epoch: log end and newest leader epoch of the follower. Raises PeerError:
-    CORRUPT_MESSAGE for what is no sound batch, OFFSET_OUT_OF_RANGE for offsets and
-    FENCED_LEADER_EPOCH for an epoch that would go backwards. Then none of them is to be taken.
+    end_offset, epoch: log end and newest leader epoch of the follower. leader_epoch: in which it
+    asked. Raises PeerError: CORRUPT_MESSAGE for what is no sound batch, OFFSET_OUT_OF_RANGE for
+    offsets and FENCED_LEADER_EPOCH for an epoch that would go backwards. Then none of them is to be
+    taken. The CRC32C does not cover a batch's epoch: one that no leader had yet would have every
+    later fetch refused as divergent (KAFKA-18723).
     """
     found: list[tuple[memoryview, BatchHeader]] = []
     at = 0
@@ -54,6 +59,12 @@ def batches(data: memoryview, end_offset: int, epoch: int) -> list[tuple[memoryv
                 OFFSET_OUT_OF_RANGE,
                 f"the batch at offset {base} lies before the log end {end_offset}: "
                 "truncate the log to where leader and follower part, or fetch from the log end",
+            )
+        if not 0 <= batch_epoch <= leader_epoch:
+            raise PeerError(
+                CORRUPT_MESSAGE,
+                f"the batch at offset {base} has leader epoch {batch_epoch}, and its leader is in "
+                f"epoch {leader_epoch}; fetch again from offset {end_offset}",
             )
         if batch_epoch < epoch:
             raise PeerError(

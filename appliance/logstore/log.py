@@ -238,9 +238,8 @@ class PartitionLog:
         else:
             self.begin_epoch(leader_epoch, base)
 
-    def follow(self, data: memoryview, now_ms: int) -> int:
-        """Stage batches as a leader has them, with their offsets and leader epochs; keep the view
-        until `commit`.
+    def follow(self, data: memoryview, now_ms: int, leader_epoch: int) -> int:
+        """Stage batches as the leader of this epoch has them; keep the view until `commit`.
 
         data: the records of a leader's answer, which may end inside a batch. Offsets may have gaps,
         as compaction leaves them. Returns how many bytes are whole batches. Raises PeerError when
@@ -251,7 +250,8 @@ class PartitionLog:
         if self.failure is not None:
             raise self.failure
         taken = 0
-        for batch, header in following.batches(data, self.end_offset, self.latest_epoch):
+        mine = self.end_offset, self.latest_epoch
+        for batch, header in following.batches(data, *mine, leader_epoch):
             base, epoch = header[0], header[2]
             while (got := self.active.stage(batch, header, epoch, now_ms, base)) < 0:
                 self._make_way(got, epoch, base, now_ms)
@@ -321,12 +321,12 @@ class PartitionLog:
     def truncate_to(self, offset: int, now_ms: int) -> int:
         """Everything from `offset` on was never there, what is held included; the new log end.
 
-        That is the start of the batch with `offset`, or the end of what lies before it; below the
-        log start `begin_anew`. The caller has let syncs, groups of a journal and cleanings end; has
-        recovery point and log start durably at or below the new end (as is the base of the last
-        segment that begins before `offset`); tells readers of the new `layout` before the next
-        append. A journal may still have what goes, of an older leader epoch than what comes:
-        whoever opens that truncates again. Raises StorageFailed, which is final.
+        That is the start of the batch with `offset`, or the end of what lies before it; where that
+        is below the log start `begin_anew`. The caller has let syncs, groups of a journal and
+        cleanings end; has recovery point and log start durably at or below the new end (as is the
+        base of the last segment that begins before `offset`); tells readers of the new `layout`
+        before the next append. A journal may still have what goes, of an older leader epoch than
+        what comes: whoever opens that truncates again. Raises StorageFailed, which is final.
         """
         return truncation.truncate_to(self, offset, now_ms)
 

@@ -108,6 +108,9 @@ def _go_back(log: LogParts, place: TruncationPoint, now_ms: int) -> None:
     if segment is log.active:
         segment = log.active.handed_over()
     left = _left(order, segment, place.position)
+    if left.end_offset < log.log_start_offset:  # compaction left a gap around the log start
+        begin_anew(log, log.log_start_offset)
+        return
     assert log.recovery_point <= left.end_offset, _KNOWN
     states = _producers(log, place, left.end_offset, now_ms)
     dropped = order.all[place.number + 1 :]

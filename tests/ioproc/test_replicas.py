@@ -348,7 +348,8 @@ def test_the_latest_offset_of_a_replica_is_the_log_end(world):
 
 def test_a_new_leader_does_not_say_where_the_end_is_before_it_knows(world):
     p = world.add(role=ELSEWHERE, flush_policy="os")
-    p.log.follow(memoryview(batch(b"a", b"b")), world.now_ms)
+    led = batch(b"a", b"b")
+    p.log.follow(memoryview(led[:12] + bytes(4) + led[16:]), world.now_ms, 0)
     p.log.commit()
     p.progress.appended(2, 2)
     world.core.lead(p, 1, leads(), world.now_ms)

@@ -186,7 +186,7 @@ class Life:
             data += batch
         cut_off = data + bytes(batch)[:60]  # the leader cuts its answer anywhere
         for log in self.logs:
-            assert log.follow(memoryview(cut_off), 0) == len(data)
+            assert log.follow(memoryview(cut_off), 0, self.epoch) == len(data)
             log.commit()
 
     def roll(self) -> None:

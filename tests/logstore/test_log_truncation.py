@@ -93,6 +93,18 @@ def test_below_the_log_start_it_begins_anew_there():
     assert log.epoch_end(3) == (3, 12)
 
 
+def test_no_end_lies_below_the_log_start():
+    """Where compaction left a gap around it, and the batch behind the gap goes."""
+    log = new_log()
+    log.follow(memoryview(led((0, 2), (40, 3))), 0, 3)
+    log.commit()
+    log.advance_log_start(20)
+    assert log.truncate_to(30, 0) == 20
+    assert (log.log_start_offset, log.end_offset, stored(log)) == (20, 20, [])
+    log = reopened(log, clean=False)
+    assert (log.log_start_offset, log.end_offset) == (20, 20)
+
+
 def test_a_follower_whose_leader_begins_behind_its_end_begins_there():
     log = filled()
     log.sync_now()
@@ -100,8 +112,8 @@ def test_a_follower_whose_leader_begins_behind_its_end_begins_there():
     log.begin_anew(100)
     assert (log.log_start_offset, log.end_offset, log.recovery_point) == (100, 100, 100)
     batch = three(0)
-    batch[0:8] = (103).to_bytes(8, "big")
-    log.follow(memoryview(bytes(batch)), 0)
+    batch[0:16] = bytes(7) + b"\x67" + batch[8:12] + bytes(4)  # at 103, in epoch 0
+    log.follow(memoryview(bytes(batch)), 0, 9)
     log.commit()
     log.sync_now()
     log = reopened(log, clean=False)
@@ -122,7 +134,7 @@ def test_a_power_cut_while_a_log_begins_anew_leaves_one_that_opens():
         disk.crash_at = disk.steps + step
         try:
             log.begin_anew(100)
-            log.follow(memoryview(led((100, 3))), 0)
+            log.follow(memoryview(led((100, 3))), 0, 9)
             log.commit()
             begun = True
         except PowerCut:
@@ -180,7 +192,7 @@ def led(*batches: tuple[int, int]) -> bytes:
     for at, epoch in batches:
         batch = three(0)
         batch[0:8] = at.to_bytes(8, "big")
-        batch[12:16] = epoch.to_bytes(4, "big")
+        batch[12:16] = epoch.to_bytes(4, "big", signed=True)
         out += batch
     return out
 
@@ -194,13 +206,15 @@ def led(*batches: tuple[int, int]) -> bytes:
         (led((30, 3), (33, 2)), FENCED_LEADER_EPOCH, "leader epoch 2, before it came 3"),
         (led((30, 2))[:-1] + b"?", CORRUPT_MESSAGE, "CRC32C of the batch at offset 30"),
         (led((30, 2)) + bytes(61), CORRUPT_MESSAGE, "no batch of format 2"),
+        (led((30, 2), (40, 10)), CORRUPT_MESSAGE, "epoch 10, and its leader is in epoch 9"),
+        (led((30, -1)), CORRUPT_MESSAGE, "leader epoch -1"),
     ],
 )
 def test_what_would_go_backwards_or_is_damaged_is_refused_whole(data, code, text):
     log = filled()
     before = answers(log)
     with pytest.raises(PeerError, match=text) as refused:
-        log.follow(memoryview(data), 0)
+        log.follow(memoryview(data), 0, 9)
     assert refused.value.code == code
     assert not log.has_unwritten and answers(log) == before
 
@@ -211,7 +225,7 @@ def test_a_follower_has_its_leader_s_bytes_epochs_and_producers():
     data = b"".join(stored(leader))
     while follower.end_offset < 30:
         rest = data[follower.size :]
-        assert follower.follow(memoryview(rest[:2000]), 5) > 0
+        assert follower.follow(memoryview(rest[:2000]), 5, 2) > 0
         follower.commit()
     assert stored(follower) == stored(leader)
     assert (follower.epochs.epochs, follower.epochs.starts) == ([0, 1, 2], [0, 12, 24])
@@ -222,7 +236,7 @@ def test_a_follower_has_its_leader_s_bytes_epochs_and_producers():
 def test_an_offset_in_a_gap_is_found_in_the_batch_behind_it():
     """And what ends before a high watermark in a gap is served."""
     log = filled()
-    log.follow(memoryview(led((40, 2), (50, 2))), 0)
+    log.follow(memoryview(led((40, 2), (50, 2))), 0, 9)
     log.commit()
     size = len(three(0))
     for offset in range(30, 41):
@@ -232,7 +246,7 @@ def test_an_offset_in_a_gap_is_found_in_the_batch_behind_it():
     assert log.locate(41, 1 << 20, 43)[2] == size
     assert log.locate(30, 1 << 20, 40) is None
     far = led((1 << 40, 3))
-    log.follow(memoryview(far), 0)  # a relative offset has 32 bits
+    log.follow(memoryview(far), 0, 9)  # a relative offset has 32 bits
     log.commit()
     assert log.active_base == 1 << 40 and len(stored(log)) == 13
 

@@ -77,7 +77,7 @@ def test_whatever_a_marker_says_the_log_says_the_same_after_a_start(seed):
         batch[12:16] = rng.choice((0, 0, 0, 1)).to_bytes(4, "big")
         end = log.end_offset
         try:
-            size = log.follow(memoryview(batch), NOW_MS)
+            size = log.follow(memoryview(batch), NOW_MS, 1)
             log.commit()
         except PeerError:
             assert log.end_offset == end, "what is refused is not there"

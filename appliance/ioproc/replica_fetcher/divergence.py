@@ -128,7 +128,7 @@ class DivergenceTruncation:
         self._cleaner.lower(partition, end)
         inside = end >= log.log_start_offset
         before = [segment.base for segment in log.segments if segment.base < end]
-        point = before[-1] if before and inside else 0
+        point = before[-1] if before and before[-1] >= log.log_start_offset else 0
         if log.recovery_point > point or not inside:
             self._housekeeping.lower(partition, point, end)
             log.recovery_point = min(log.recovery_point, point)

@@ -83,7 +83,7 @@ def append_fetched(partition: Partition, data: memoryview, now_ms: int) -> int:
     StorageFailed."""
     log = partition.log
     try:
-        taken = log.follow(data, now_ms)
+        taken = log.follow(data, now_ms, partition.leader_epoch)
         log.commit()
     except DiskFull:
         _grown(partition, log.written_end)

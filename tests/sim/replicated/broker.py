@@ -447,7 +447,7 @@ class Broker(Node):
         if message.log_start > self.log.end_offset or is_unconfirmed(self, message.log_start):
             self.begin_anew(message.log_start)
         if message.data:
-            self.log.follow(memoryview(message.data), self.now_ms)
+            self.log.follow(memoryview(message.data), self.now_ms, self.epoch)
             self.log.commit()
             self.appended()
         self.progress.on_leader_high_watermark(message.high_watermark)
