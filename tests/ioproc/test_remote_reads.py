@@ -346,3 +346,15 @@ def test_a_process_that_died_is_asked_again_and_nobody_hears_of_it():
     assert ask(world, partition, partition.log.segments[0].base - 1, READ_WAIT) == []
     world.come(failure="killed", lost=True)
     assert [one.flags for one in world.turn()] == [errors.KAFKA_STORAGE_ERROR], "not for ever"
+
+
+def test_a_search_by_time_fetches_again_what_somebody_changed():
+    world, partition = filled()
+    first = listed(world, partition, NOW_MS + 5)
+    cache = world.questions.remote.files.cache
+    for name in world.disk.listdir(cache.folder):
+        path = f"{cache.folder}/{name}"
+        if world.disk.size(path) > 100:
+            world.disk.open_file(path, write=True).pwritev([bytes(61)], 0)
+    assert listed(world, partition, NOW_MS + 5) == first == (5, 0)
+    assert world.fetcher.removed

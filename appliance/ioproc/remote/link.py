@@ -277,11 +277,13 @@ def ask_index(one: RemoteLogSegmentMetadataRecord, kind: str, into: str) -> Ques
 
 
 def ask_file(
-    one: RemoteLogSegmentMetadataRecord, kind: str, span: tuple[int, int], into: str
+    one: RemoteLogSegmentMetadataRecord, kind: str, span: tuple[int, int], into: str, rate: float
 ) -> Question:
     """A file of a segment into a file of the cache, checked: an index whole, of the log a chunk.
-    span: where that begins and ends. The answer has `bytes`, and `end`: the offset behind it."""
-    return {"op": "file", "segment": _text(one), "kind": kind, "span": span, "into": into}
+    span: where that begins and ends. rate: bytes of chunks per second. The answer has `bytes`, and
+    `end`: the offset behind it."""
+    told = {"op": "file", "segment": _text(one), "kind": kind, "span": span, "into": into}
+    return {**told, "rate": rate}
 
 
 def ask_remove(path: str) -> Question:

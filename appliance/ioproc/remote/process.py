@@ -48,15 +48,15 @@ host cannot be read or written; an exception that nobody expected; the process e
 other bytes than were written."""
 
 
-class UploadRate:
-    """Waits so that all threads together send no more than a number of bytes per second."""
+class TransferRate:
+    """Waits so that all threads together move no more than a number of bytes per second."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._free_at = time.monotonic()
 
     def wait_for_turn(self, size: int, rate: float) -> None:
-        """Return when `size` more bytes may be sent, at `rate` bytes per second."""
+        """Return when `size` more bytes may be moved, at `rate` bytes per second."""
         with self._lock:
             now = time.monotonic()
             at = self._free_at = max(self._free_at, now - 1) + size / max(rate, 1.0)
@@ -70,7 +70,8 @@ class StoreServer:
     def __init__(self, url: str) -> None:
         self._url = url
         self._room: RemoteObjects | None = None
-        self._rate = UploadRate()
+        self._rate = TransferRate()
+        self._read_rate = TransferRate()
         self._disk = OsDisk()
         self._answers: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
             "copy": self._copy,
@@ -173,6 +174,7 @@ class StoreServer:
         one, kind, into = _segment(question), question["kind"], question["into"]
         if kind == LOG:
             begin, end = question["span"]
+            self._read_rate.wait_for_turn(end - begin, float(question["rate"]))
             made = fetch_chunk(self._objects(), self._disk, one, begin, end, into)
         else:
             made = fetch_index(self._objects(), self._disk, one, kind, into)

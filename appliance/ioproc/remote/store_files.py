@@ -3,20 +3,26 @@
 Called by `remote_reads/remote_files.py`, whose `FileFetcher` this is.
 """
 
+from collections.abc import Callable
+from typing import Final
+
 from appliance.ioproc.remote.link import StoreChannel, ask_file, ask_remove
 from appliance.ioproc.remote.process import PROCESS
 from appliance.ioproc.remote_reads.remote_files import FileArrival
 from appliance.remotelog.records import RemoteLogSegmentMetadataRecord
 
-_REMOVED = 0
+_FOR_ALL: Final = 1e12
+_REMOVED: Final = 0
 """The number of a question whose answer nobody waits for."""
 
 
 class StoreFiles:
-    """channel: one of its own (`AnswerRoutes.make_queue`)."""
+    """channel: one of its own (`AnswerRoutes.make_queue`). rate: bytes per second that reads may
+    fetch, as it is now."""
 
-    def __init__(self, channel: StoreChannel) -> None:
+    def __init__(self, channel: StoreChannel, rate: Callable[[], float] = lambda: _FOR_ALL) -> None:
         self._channel = channel
+        self._rate = rate
 
     def fetch_file(
         self,
@@ -27,7 +33,7 @@ class StoreFiles:
         path: str,
     ) -> None:
         """Bring a file. span: begin and end of a chunk of the log."""
-        self._channel.ask_store((number,), ask_file(one, kind, span, path))
+        self._channel.ask_store((number,), ask_file(one, kind, span, path, self._rate()))
 
     def remove_file(self, path: str) -> None:
         """Remove a file of the cache."""

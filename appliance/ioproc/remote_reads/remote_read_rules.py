@@ -39,6 +39,7 @@ from appliance.wire.ranges import NEVER, Batch, NotABatch, Read, cut_sparsely, s
 LATEST_TIERED: Final = -5
 EARLIEST_PENDING: Final = -6
 OF_TIERS: Final = (LATEST_TIERED, EARLIEST_PENDING)
+LIST_WAIT_MS: Final = 30_000
 _READ: Final = 16 << 10
 
 SegmentsOf = Callable[[Partition], RemoteSegments | None]
@@ -46,12 +47,19 @@ SegmentsOf = Callable[[Partition], RemoteSegments | None]
 
 
 class RemoteReads:
-    """files: of remote segments, and the cache of them."""
+    """files: of remote segments, and the cache of them. list_wait_ms: how long a search by time may
+    take, as it is now."""
 
-    __slots__ = ("_segments_of", "files")
+    __slots__ = ("_segments_of", "files", "list_wait_ms")
 
-    def __init__(self, files: RemoteFiles, segments_of: SegmentsOf) -> None:
+    def __init__(
+        self,
+        files: RemoteFiles,
+        segments_of: SegmentsOf,
+        list_wait_ms: Callable[[], int] = lambda: LIST_WAIT_MS,
+    ) -> None:
         self.files = files
+        self.list_wait_ms = list_wait_ms
         self._segments_of = segments_of
 
     # Fetch ----------------------------------------------------------------------------------------
@@ -90,6 +98,9 @@ class RemoteReads:
                 layout = REMOTE_COMES
             except RemoteReadFailed as failed:
                 code = failed.code
+                position = length = first = layout = 0
+            except StorageFailed:  # the cache is not what it was: the next read fetches anew
+                code = errors.KAFKA_STORAGE_ERROR
                 position = length = first = layout = 0
         return (
             FOUND,
@@ -326,10 +337,14 @@ class RemoteReads:
             file = files.chunk(partition, one, chunks, number)
             begin = chunks.bounds(number)[0]
             segment = Segment(files.cache.folder, one.start_offset, file.size)
-            segment.file = files.open_file(file)
+            found = None
             try:
+                segment.file = files.open_file(file)
                 at = max(0, position - begin)
                 found = lookup.search_batches(segment, at, timestamp, NEVER, start)
+            except StorageFailed:  # somebody changed the cache
+                files.discard(file)
+                files.chunk(partition, one, chunks, number)
             finally:
                 segment.rest_file()
             if found is not None:

@@ -58,9 +58,6 @@ _LAYOUT: Final = 10
 _LENGTH: Final = 12
 """Where a completion has `i` and `e`."""
 
-REMOTE_LIST_MS: Final = 30_000
-"""As remote.list.offsets.request.timeout.ms is by default."""
-
 _Listing = tuple[NetprocPeer, int, Message, int]
 """Who asked for an offset, in which life, for what, and until when (ms) it waits."""
 
@@ -366,7 +363,7 @@ class PartitionReads:
         try:
             return remote.list_offset(partition, token, flags, asked, epoch)
         except FileOnItsWay:
-            due_ms = self._served.now_ms + REMOTE_LIST_MS
+            due_ms = self._served.now_ms + remote.list_wait_ms()
             self._listing.append((asker, asker.life, message, due_ms))
             return None
 
