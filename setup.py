@@ -59,6 +59,7 @@ HOT = {
     "netproc/connections": [
         "framing", "sending", "connection_states", "connections_state", "receivers", "connection",
         "connections", "client_activity", "frame_pace", "connection_sweep",
+        "long_answers",
     ],
     "netproc/requests": ["partition_routes", "intake", "host", "completions", "metadata_replay"],
     "netproc/memory": ["slabs", "admission"],

@@ -23,6 +23,7 @@ from appliance.netproc.connections.connection import Connection
 from appliance.netproc.connections.connections import Connections
 from appliance.netproc.connections.connections_state import ConnectionsState
 from appliance.netproc.connections.listener import Listener, OwnerListener
+from appliance.netproc.connections.long_answers import LongAnswers
 from appliance.netproc.handover import ANSWERS_NS, HandoverSource, covers, serves
 from appliance.netproc.in_flight.exchanges import Exchanges
 from appliance.netproc.in_flight.node_questions import NodeQuestions
@@ -78,14 +79,14 @@ class Server:
         self._log = log
         self._throttling = throttling = ClientThrottling(seat, log, clock)
         memory = seat.arenas[seat.index]
-        counts = seat.counters.answers[seat.index]
-        clients = seat.clients.rows[seat.index]
+        counts, clients = seat.counters.answers[seat.index], seat.clients.rows[seat.index]
         clients.clear_rows()
         committed = seat.processes.word(METADATA_OFFSET)
         self.shared: ConnectionsState[Connection] = ConnectionsState(
             loop, log, throttling.watch, memory, seat.config, counts, clients, committed, seat.names
         )
         self.shared.now_ns = clock.monotonic_ns()
+        self.shared.long_answers = LongAnswers(loop, clock)
         self.exchanges = Exchanges()
         self._outbox = Outbox(links, seat.ioprocs, seat.config)
         self._kept = self._outbox.kept

@@ -54,13 +54,13 @@ def produce(world, client, count):
         assert int(answer.responses[0].partition_responses[0].error_code) == errors.NONE
 
 
-def fetch(world, client, offset, **more):
+def fetch_values(offset, partition_max_bytes=500_000, **more):
     row = {
         "partition": 0,
         "current_leader_epoch": -1,
         "fetch_offset": offset,
         "log_start_offset": -1,
-        "partition_max_bytes": 500_000,
+        "partition_max_bytes": partition_max_bytes,
         "last_fetched_epoch": -1,
     }
     values = {
@@ -75,7 +75,11 @@ def fetch(world, client, offset, **more):
         "topics": [{"topic": "flights", "partitions": [row]}],
         "forgotten_topics_data": [],
     }
-    return ask(world, client, 1, 12, **values | more).responses[0].partitions[0]
+    return values | more
+
+
+def fetch(world, client, offset, **more):
+    return ask(world, client, 1, 12, **fetch_values(offset, **more)).responses[0].partitions[0]
 
 
 def test_a_segment_that_somebody_removed_is_a_storage_error_said_once(world):

@@ -16,6 +16,7 @@ TESTED = {
     "appliance/exporter/pushing.py": "tests/exporter/test_exporter_barrier.py",
     "appliance/ioproc/remote/link.py": "tests/ioproc/remote/test_remote_process.py",
     "appliance/ioproc/remote/process.py": "tests/ioproc/remote/test_remote_process.py",
+    "appliance/netproc/connections/long_answers.py": "tests/netproc/test_long_answers.py",
     "appliance/netproc/sasl/credential_hashing.py": "tests/netproc/test_hashing.py",
     "appliance/shell/flusher.py": "tests/supervisor/test_supervisor_processes.py",
 }

@@ -5,7 +5,6 @@ Reading stops (and TCP holds the client back) while too many answers wait or the
 sweep closes stalled connections. All share ConnectionsState; requests go to a RequestReceiver.
 """
 
-import contextlib
 import errno
 from typing import Final
 
@@ -33,7 +32,7 @@ from appliance.netproc.connections.frame_pace import FramePace
 from appliance.netproc.connections.framing import FrameRefused, Framing
 from appliance.netproc.connections.receivers import RequestReceiver
 from appliance.netproc.connections.request_time import Account
-from appliance.netproc.connections.sending import COLD, FULL, SHARE, Sending
+from appliance.netproc.connections.sending import COLD, FULL, SENT, SHARE, Sending
 from appliance.netproc.files.fetch_cursors import Cursors
 from appliance.netproc.transport import protocol_sniff
 from appliance.netproc.transport.transport import ENDED, GONE, PEER_ENDED, READ, WRITE, Transport
@@ -53,40 +52,15 @@ class Connection:
     ApiVersions. principal: proved. session: of its login, None: it needs none. rights: of
     principal and client_id, as in the last request; the intake's. kept: messages that no ring has
     taken; forwarded: those control has not answered; the outbox's. since_ns: when it came;
-    moved_ns: when bytes last did. pace: of the frame that arrives; the sweep's."""
+    moved_ns: when bytes last did. pace: of the frame that arrives; the sweep's.
+    pause_until_ns: its client is over a quota until then."""
 
     __slots__ = (
-        "_blocked",
-        "_ended",
-        "_greeting",
-        "_pause_until_ns",
-        "_receiver",
-        "_shared",
-        "account",
-        "address",
-        "client_id",
-        "cursors",
-        "dirty",
-        "forwarded",
-        "framing",
-        "habits",
-        "kept",
-        "line",
-        "listener",
-        "mask",
-        "moved_ns",
-        "one_by_one",
-        "pace",
-        "principal",
-        "rights",
-        "row",
-        "sending",
-        "session",
-        "since_ns",
-        "software",
-        "state",
-        "transport",
-    )
+        "_blocked", "_ended", "_greeting", "_receiver", "_shared", "account", "address",
+        "client_id", "cursors", "dirty", "forwarded", "framing", "habits", "kept", "line",
+        "listener", "mask", "moved_ns", "one_by_one", "pace", "pause_until_ns", "principal",
+        "rights", "row", "sending", "session", "since_ns", "software", "state", "transport",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -109,7 +83,7 @@ class Connection:
         self.framing = Framing(shared.admission, shared.memory, shared.frame_limit, share)
         keeper = shared.doorkeeper
         self.session = None if keeper is None else keeper.session(listener, shared.now_ns)
-        self._bound()
+        self.framing.bound(self._shared.request_limit(self.session))
         self.sending = Sending(shared.page_cache, shared.counts)
         self.habits = Habits(address)
         self.account = Account()
@@ -125,18 +99,13 @@ class Connection:
         self._greeting = False  # its handshake is counted among those under way
         self.since_ns = self.moved_ns = shared.now_ns
         self.pace: FramePace | None = None
-        self._pause_until_ns = 0
+        self.pause_until_ns = 0
         shared.loop.register(transport.fd, READ, self)  # may fail: nothing knows of it yet
         self.row = shared.clients.claim(
             address, shared.listeners[listener], shared.now_ns // _MS_NS
         )
         shared.open[transport.fd] = self
         self._begin()
-
-    @property
-    def pause_until_ns(self) -> int:
-        """Its client is over a quota until then; in the past: it is not."""
-        return self._pause_until_ns
 
     @property
     def closed(self) -> bool:
@@ -172,7 +141,7 @@ class Connection:
         """A pause is over, or there may be room again: go on with what is here, then read."""
         shared = self._shared
         if self.state == MUTED:
-            if self._pause_until_ns > shared.now_ns:
+            if self.pause_until_ns > shared.now_ns:
                 return
             self.state = next_state(MUTED, states.PAUSE_OVER)
         elif self.state == STARVING:
@@ -203,7 +172,7 @@ class Connection:
         """Take no more requests before `until_ns`; whoever says so calls `resume` then."""
         if self.state != CLOSED:
             self.state = next_state(self.state, states.MUTE)
-            self._pause_until_ns = max(until_ns, self._pause_until_ns)
+            self.pause_until_ns = max(until_ns, self.pause_until_ns)
             self._watch()
 
     def tell_pause(self, kind: int, until_ms: int, pause_ms: int) -> None:
@@ -218,16 +187,17 @@ class Connection:
 
     def flush(self) -> None:
         """Send what is answered, in order, as far as the transport takes it."""
-        if self.state == CLOSED:
+        if self.state == CLOSED or self.sending.lent:
             return
         shared = self._shared
         try:
             outcome = self.sending.send_answers(self.transport, shared.now_ns)
         except OSError as problem:
-            if problem.errno not in _USUAL:
-                self.complain("send-failed", str(problem))
-            self.close()
+            self._end_sending(problem)
             return
+        if outcome != SENT and shared.long_answers is not None:
+            alone_ns = shared.now_ns - shared.switched_ns
+            outcome = shared.long_answers.consider(self, outcome, alone_ns)
         if outcome == SHARE:
             self.mark_dirty()
         elif outcome == COLD:
@@ -238,6 +208,24 @@ class Connection:
             self._watch()
         if self.state == DRAINING or self.state == FINISHING:
             self._hang_up_if_drained()
+
+    def take_back(self, problem: Exception | None) -> None:
+        """As `long_answers.Lender`."""
+        if self.state == CLOSED:
+            self.sending.drop()
+            self.transport.close()
+        elif problem is None:
+            self.mark_dirty()
+        else:
+            self._end_sending(problem)
+
+    def _end_sending(self, problem: Exception) -> None:
+        if not isinstance(problem, OSError):
+            self.blame("sending", problem)
+            return
+        if problem.errno not in _USUAL:
+            self.complain("send-failed", str(problem))
+        self.close()
 
     def drain(self) -> None:
         """Take no more requests; hang up once all is answered and sent, or leave it to the heir."""
@@ -276,17 +264,13 @@ class Connection:
         sending.publish_counts(shared.clients, self.row, shared.now_ns)
         shared.clients.release(self.row)
         asked = list(sending.queue)
-        self.transport.close()
         sending.drop()
+        self.transport.hang_up(lent=sending.lent)
         self.framing.drop()
         for x in asked:
             self._receiver.abandoned(x)
 
     # Its login ------------------------------------------------------------------------------------
-
-    def _bound(self) -> None:
-        """As long as its requests may be now."""
-        self.framing.bound(self._shared.request_limit(self.session))
 
     def hold_login(self) -> None:
         """Reads nothing while a login is decided, or its refusal is held back."""
@@ -298,7 +282,7 @@ class Connection:
         waited = self.state == CHECKING
         if known or waited:
             self.state = next_state(self.state, states.KNOWN if known else states.UNDECIDED)
-        self._bound()
+        self.framing.bound(self._shared.request_limit(self.session))
         if waited:
             self._take()
             self._watch()
@@ -306,7 +290,7 @@ class Connection:
     def ask_again(self) -> None:
         """It has to log in anew before its next request."""
         self.state = next_state(self.state, states.AGAIN)
-        self._bound()
+        self.framing.bound(self._shared.request_limit(self.session))
 
     def dismiss(self) -> None:
         """It is not let in: hang up as soon as that is sent."""
@@ -338,7 +322,9 @@ class Connection:
     def _agree(self) -> None:
         """Go on with the transport's conversation before the first request."""
         try:
-            agreed = self.transport.agree() and self._meet()
+            agreed = self.transport.agree()
+            if agreed and self.session is None and (shown := self.transport.certificate()):
+                self.principal = self._shared.meet(self.listener, self.address, shown)
         except (OSError, ValueError) as problem:
             if not isinstance(problem, BrokenPipeError):  # it went, and said nothing of why
                 self.complain("handshake-failed", str(problem))
@@ -353,16 +339,6 @@ class Connection:
             if self.transport.buffered:
                 self._shared.starving[self] = None  # the socket may say nothing more
         self._watch()
-
-    def _meet(self) -> bool:
-        """Set the principal of the client's certificate. Returns True; raises ValueError when
-        ssl.principal.mapping.rules gives none."""
-        shown, shared = self.transport.certificate(), self._shared
-        if shown is not None and self.session is None:
-            assert shared.sealing is not None, "a certificate where no TLS is spoken"
-            self.principal = shared.sealing.principal(shared.listeners[self.listener], shown)
-            shared.audit_handshake(self.listener, self.address, self.principal)
-        return True
 
     def _go_on(self) -> None:
         """Go on with the transport's conversation in the middle of others."""
@@ -381,7 +357,7 @@ class Connection:
             self._hang_up_if_drained()
 
     def _receive(self) -> None:
-        framing, transport = self.framing, self.transport
+        framing, transport, shared = self.framing, self.transport, self._shared
         if (room := framing.room()) is None:
             self._wait_for_memory()
             return
@@ -395,12 +371,15 @@ class Connection:
             return
         if count > 0:
             framing.arrived(count)
-            self.moved_ns = self._shared.now_ns
+            self.moved_ns = shared.now_ns
+            if shared.latest is not self:
+                shared.latest = self
+                shared.switched_ns = shared.now_ns
             self._take()
         if transport.wants:
             self._watch()
         elif transport.buffered and self.state in READ_FROM:
-            self._shared.starving[self] = None
+            shared.starving[self] = None
 
     def _take(self) -> None:
         """Hand whole frames to the receiver, one after the other, as long as it is open."""
@@ -466,14 +445,14 @@ class Connection:
         shared.admission.in_line = bool(shared.in_line)
 
     def _refuse(self, refused: FrameRefused) -> None:
-        who, bound = protocol_sniff.what(refused.head), ""
-        if who is None:
-            bound = REQUEST_BYTES if self.session is None or self.session.known else LOGIN_BYTES
+        stranger = self.session is not None and not self.session.known
+        bound = LOGIN_BYTES if stranger else REQUEST_BYTES
+        if (who := protocol_sniff.what(refused.head)) is not None:
+            protocol_sniff.greet(self.transport, refused.head)
+            self.complain("refused-bytes", who)
+        else:
             who = f"{refused}; 8 to {self.framing.limit} are taken ({setting_of(bound)})"
-        if protocol_sniff.is_http(refused.head):
-            with contextlib.suppress(OSError):
-                self.transport.send_pieces([protocol_sniff.HTTP_ANSWER], False)
-        self.complain("refused-bytes", who, bound)
+            self.complain("refused-bytes", who, bound)
         self.close()
 
     def _hang_up_if_drained(self) -> None:

@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 from appliance.base.caller import Principal
 from appliance.config.broker import BrokerConfig
 from appliance.netproc.connections.login_session import Doorkeeper, LoginSession
+from appliance.netproc.connections.long_answers import LongAnswers
 from appliance.netproc.connections.receivers import HandoverTarget
 from appliance.netproc.connections.request_time import Stopwatch
 from appliance.netproc.files.page_cache import PageCache
@@ -32,7 +33,8 @@ class ConnectionsState(Generic[C]):
     committed, applied: where the metadata log ends, and how far it is replayed here: far behind,
     nobody is read. dirty: have something to send in this turn. starving:
     look for room in the next turn. in_line: wait for memory for a long request, in their order.
-    hungry: for a short one. cold: wait for the disk."""
+    hungry: for a short one. cold: wait for the disk. long_answers: None: the loop sends them, too.
+    latest: whose bytes came last; switched_ns: since when no other's came."""
 
     def __init__(
         self,
@@ -59,6 +61,9 @@ class ConnectionsState(Generic[C]):
         self.arena = Arena(len(memory))
         self.admission = Admission(self.arena, len(memory))
         self.page_cache = PageCache()
+        self.long_answers: LongAnswers | None = None
+        self.latest: C | None = None
+        self.switched_ns = 0
         self.limits = ConnectionLimits()
         self.limits.handshakes = config.int("penstock.connection.handshakes.max.per.ip")
         self.frame_limit = min(config.int("socket.request.max.bytes"), len(memory) // 2)
@@ -91,6 +96,14 @@ class ConnectionsState(Generic[C]):
             principal = "" if who is None else f"{who.type}:{who.name}"
             where = (listener, self.listeners[listener])
             trail.note_login(where, "SSL", principal, address, "", why=why)
+
+    def meet(self, listener: int, address: str, certificate: bytes) -> Principal:
+        """The principal of a client's certificate (DER). Raises ValueError when
+        ssl.principal.mapping.rules gives none."""
+        assert self.sealing is not None, "a certificate where no TLS is spoken"
+        principal = self.sealing.principal(self.listeners[listener], certificate)
+        self.audit_handshake(listener, address, principal)
+        return principal
 
     def leave_line(self, connection: C) -> None:
         """It waits for memory no more."""

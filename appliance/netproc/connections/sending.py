@@ -24,6 +24,11 @@ COLD: Final = 2
 """What comes next is still on its way from the disk."""
 SHARE: Final = 3
 """It has had its part of this turn."""
+LENT: Final = 4
+"""A thread sends what is on its way out (`long_answers.py`)."""
+
+LONG_BYTES: Final = 512 << 10
+"""Of a file, still to be sent: worth the two wake-ups that handing it to a thread costs."""
 
 TURN_BYTES: Final = 2 << 20
 """Sent to one client before the others have their turn: under a ms."""
@@ -38,7 +43,8 @@ _FETCH_KEY: Final = 1
 
 class Sending:
     """queue: requests in order, answered or not. out: pieces that are being sent. out_bytes: what
-    they hold of our memory. moved_ns: when bytes last went out.
+    they hold of our memory. moved_ns: when bytes last went out. lent: the thread alone changes
+    these three.
 
     Counted since it connected: requests that were answered, bytes_in and bytes_sent, frames and
     all; of them produced: of Produce requests, fetched: of answers to fetches. last_api: the key of
@@ -56,6 +62,7 @@ class Sending:
         "bytes_sent",
         "fetched",
         "last_api",
+        "lent",
         "moved_ns",
         "out",
         "out_bytes",
@@ -74,6 +81,7 @@ class Sending:
         self.out: deque[Piece] = deque()
         self.out_bytes = 0
         self.moved_ns = 0
+        self.lent = False
         self.requests = self.bytes_in = self.bytes_sent = self.produced = self.fetched = 0
         self.last_api = -1
         self._told = 0  # requests
@@ -82,10 +90,10 @@ class Sending:
         self._there = 0  # were seen in memory
 
     def send_answers(self, transport: Transport, now_ns: int) -> int:
-        """Send what is answered as far as it goes: SENT, FULL, COLD or SHARE. Raises OSError: no
-        more can be sent."""
+        """Send what is answered as far as it goes: SENT, FULL, COLD or SHARE. What is answered
+        while the rest is lent waits for its end. Raises OSError: no more can be sent."""
         queue, out = self.queue, self.out
-        while queue:
+        while queue and not self.lent:
             x = queue[0]
             answer = x.answer
             if answer is None:
@@ -121,6 +129,11 @@ class Sending:
         self.out_bytes = 0
         return SENT
 
+    def is_long(self) -> bool:
+        """True if a thread is to send what is on its way out."""
+        head = self.out[0]
+        return isinstance(head, FileRange) and head.length >= LONG_BYTES
+
     def publish_counts(self, clients: ClientRows, row: int, now_ns: int) -> None:
         """Write what was counted where others see it."""
         if self.requests != self._told:
@@ -132,12 +145,13 @@ class Sending:
 
     def idle(self) -> bool:
         """True if every request is answered and every answer sent."""
-        return not self.queue and not self.out
+        return not self.queue and not self.out and not self.lent
 
     def drop(self) -> None:
-        """Forget all answers: the client is gone."""
+        """Forget all answers: the client is gone. What is lent is forgotten when it comes back."""
         self.queue.clear()
-        self.out.clear()
+        if not self.lent:
+            self.out.clear()
 
     def _send_bytes(self, transport: Transport) -> int:
         """One call for the bytes at the head."""

@@ -4,6 +4,10 @@ Read as a frame length, a TLS hello is 369,295,616 and an HTTP GET 1,195,725,856
 common mistakes, which deserve to be named.
 """
 
+import contextlib
+
+from appliance.netproc.transport.transport import Transport
+
 _HTTP = (b"GET ", b"HEAD", b"POST", b"PUT ", b"DELE", b"OPTI", b"PATC", b"CONN", b"TRAC", b"PRI ")
 _PAGE = b"This is a Kafka listener (Penstock). It speaks the Kafka protocol, not HTTP.\n"
 HTTP_ANSWER = (
@@ -34,6 +38,8 @@ def on_tls(head: bytes) -> str | None:
     return None
 
 
-def is_http(head: bytes) -> bool:
-    """True if the client understands an HTTP answer."""
-    return head[:4] in _HTTP
+def greet(transport: Transport, head: bytes) -> None:
+    """Send an HTTP answer to a client that understands one."""
+    if head[:4] in _HTTP:
+        with contextlib.suppress(OSError):
+            transport.send_pieces([HTTP_ANSWER], False)

@@ -7,6 +7,7 @@ bytes that the socket shows no more (`buffered`), be unable to let the kernel se
 here waits.
 """
 
+import contextlib
 import fcntl
 import os
 import select
@@ -100,8 +101,17 @@ class Transport(ABC):
         except OSError:
             return 0
 
+    def hang_up(self, lent: bool) -> None:
+        """Close it. lent: a thread may be sending, so that it keeps its descriptor until `close`
+        is called behind that."""
+        if not lent:
+            self.close()
+            return
+        with contextlib.suppress(OSError):  # the client was faster
+            self.sock.shutdown(socket.SHUT_RDWR)
+
     def close(self) -> None:
-        """Hang up."""
+        """Close the socket."""
         self.sock.close()
 
 
