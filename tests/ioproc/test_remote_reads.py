@@ -14,6 +14,7 @@ from appliance.ring.messages import (
     LISTED,
     READ,
     READ_COMMITTED,
+    READ_REPLICA,
     READ_WAIT,
     REMOTE_COMES,
 )
@@ -358,3 +359,35 @@ def test_a_search_by_time_fetches_again_what_somebody_changed():
             world.disk.open_file(path, write=True).pwritev([bytes(61)], 0)
     assert listed(world, partition, NOW_MS + 5) == first == (5, 0)
     assert world.fetcher.removed
+
+
+def test_a_partition_that_goes_takes_those_who_wait_for_the_store_with_it():
+    world, partition = filled()
+    assert ask(world, partition, 3, READ_WAIT) == []
+    world.ask(LIST_OFFSET, partition.handle, 8, NOW_MS + 5)
+    assert world.turn() == []
+    world.core.remove(partition.handle, world.now_ns)
+    world.questions.complete_remote_reads(world.served.now_ms)
+    got = {one.op: one.flags for one in world.turn()}
+    gone = errors.UNKNOWN_TOPIC_OR_PARTITION
+    assert got == {FOUND: gone, LISTED: gone}
+    world.come()
+    assert world.turn() == [], "what comes now is nobody's"
+
+
+def test_a_new_leader_epoch_is_told_to_who_waits_for_the_store():
+    world, partition = filled()
+    world.ask(READ, partition.handle, 7, 3, b=0, e=1000, f=1, flags=READ_WAIT)
+    assert world.turn() == []
+    world.core.lead(partition, 1)
+    assert [one.flags for one in world.turn() if one.op == FOUND] == [errors.FENCED_LEADER_EPOCH]
+    assert read(world, partition, 3, 1, 0)[0].flags == errors.NONE, "the epochs are the log's own"
+
+
+def test_another_replica_is_told_where_its_records_are():
+    world, partition = filled()
+    answer = world.questions.remote.find_bytes(partition, 7, READ_REPLICA | READ_WAIT, 3, -1, 1000)
+    assert answer[:4] == (
+        FOUND, errors.OFFSET_MOVED_TO_TIERED_STORAGE + 1, partition.handle, 7,
+    )  # fmt: skip
+    assert not world.fetcher.asked

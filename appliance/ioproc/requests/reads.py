@@ -415,10 +415,13 @@ class PartitionReads:
         waiting, self._listing = self._listing, []
         for listing in waiting:
             asker, life, message, due_ms = listing
-            if now_ms < due_ms and message.handle in self._served.partitions:
+            code = errors.REQUEST_TIMED_OUT
+            if message.handle not in self._served.partitions:
+                code = self._served.absent(message.handle)
+            elif now_ms < due_ms:
                 self._listing.append(listing)
-            elif asker.life == life:
-                code = errors.REQUEST_TIMED_OUT
+                continue
+            if asker.life == life:
                 asker.out.append(refusal(LISTED, code, message.handle, message.token))
 
     # Parked reads ---------------------------------------------------------------------------------
