@@ -5,6 +5,7 @@ leaves everything interpreted; PENSTOCK_COMPILE=1 compiles for an editable insta
 fails where that is not possible. Without it a failure is reported and the wheel is interpreted.
 """
 
+import gc
 import os
 import shutil
 import sys
@@ -77,8 +78,14 @@ NEVER = os.environ.get("PENSTOCK_COMPILE") == "0"
 SPLIT = os.environ.get("PENSTOCK_COMPILE_SPLIT") != "0"
 """One C file for each module, compiled side by side in groups: less than half of a single file's
 processor time, and requests cost the same (docs/decisions/0008)."""
-GROUP_BYTES = 1_200_000
+GROUP_BYTES = 2_400_000
 """Of C files in one group: the headers take longer than a small module."""
+RUNTIME = frozenset(
+    "init getargs getargsfast int_ops float_ops str_ops bytes_ops list_ops dict_ops set_ops"
+    " tuple_ops exc_ops misc_ops locks generic_ops pythonsupport function_wrapper"
+    " bytearray_extra_ops bytes_extra_ops".split()
+)
+"""mypyc's own C files, which are one group: it also has a way in which they are one file."""
 MOST_ALIKE = 16
 """Shims in one library, which is copied under the name of each."""
 LEVEL = os.environ.get("PENSTOCK_COMPILE_LEVEL") or ("3" if MUST else "g")
@@ -107,11 +114,11 @@ def extensions() -> list[Extension]:
         from mypyc.build import mypycify
 
         hot = [f"appliance/{room}/{name}.py" for room, names in HOT.items() for name in names]
-        return list(
-            mypycify(
-                hot, opt_level=LEVEL, debug_level="0", group_name="appliance", multi_file=SPLIT
-            )
+        made = mypycify(
+            hot, opt_level=LEVEL, debug_level="0", group_name="appliance", multi_file=SPLIT
         )
+        gc.freeze()  # three million objects of mypy stay: at its end Python looks through them
+        return list(made)
     except (ImportError, SystemExit) as why:
         if MUST:
             raise
@@ -121,18 +128,20 @@ def extensions() -> list[Extension]:
 
 def group(sources: list[str], folder: str) -> list[str]:
     """The C files to compile instead of `sources`: those of mypyc for our modules are included by
-    a few files in `folder`, so that the headers, as long as a small module, are read less often."""
+    a few files in `folder`, so that the headers, as long as a small module, are read less often;
+    so are those of its runtime."""
     ours = [one for one in sources if Path(one).name.startswith("__native_appliance___")]
     ours.sort(key=lambda one: (-Path(one).stat().st_size, one))
     bins = max(1, sum(Path(one).stat().st_size for one in ours) // GROUP_BYTES)
+    runtime = [one for one in sources if Path(one).stem in RUNTIME]
+    groups = [some for some in (*(ours[number::bins] for number in range(bins)), runtime) if some]
     made = []
-    for number in range(min(bins, len(ours))):
-        text = "".join(f'#include "{Path(one).resolve()}"\n' for one in ours[number::bins])
+    for number, some in enumerate(groups):
         file = Path(folder) / f"group{number}.c"
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
+        file.write_text("".join(f'#include "{Path(one).resolve()}"\n' for one in some))
         made.append(str(file))
-    return made + [one for one in sources if one not in ours]
+    return made + [one for one in sources if one not in ours and one not in runtime]
 
 
 def alike(shims: list[Extension]) -> list[list[Extension]]:

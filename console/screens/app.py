@@ -202,7 +202,8 @@ class ConsoleApp(AtTerminal):
         failure = cluster.failure or main.failure
         if _is_not_local(failure):
             failure = None
-        self._ground.set_class(self.view.is_large, "large")
+        if self.view.is_measured:  # a change costs the styles of all that is on the screen
+            self._ground.set_class(self.view.is_large, "large")
         words = ""
         if failure is not None:
             words = f"! {failure.message}" + (f"  → {failure.hint}" if failure.hint else "")

@@ -79,6 +79,8 @@ class View(Vertical):
         self.world = world
         self.filter_text = ""
         self.is_ready = False
+        self.is_measured = False
+        """It knows how large it is, so `is_large` means something."""
 
     def on_mount(self) -> None:
         """Its parts are there, unless somebody went on before they were made."""
@@ -99,6 +101,7 @@ class View(Vertical):
     def on_resize(self) -> None:
         """Frames, and parts side by side, where there is room for them."""
         least, size = self.frames_from, self.size
+        self.is_measured = bool(size)
         self._set_large(size.width >= least.width and size.height >= least.height)
         wide = size.width >= WIDE
         if wide != self.is_wide:
@@ -107,9 +110,9 @@ class View(Vertical):
 
     def _set_large(self, large: bool) -> None:
         if large != self.is_large:
-            self.set_class(large, "large")
             for name in self.frames:
-                self.query_one(f"#{name}").set_class(large, "framed")
+                self.query_one(f"#{name}").set_class(large, "framed", update=False)
+            self.set_class(large, "large")  # its styles and those of all its parts are found anew
             self.call_after_refresh(self._repaint)
 
     def _repaint(self) -> None:
