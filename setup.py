@@ -80,12 +80,6 @@ SPLIT = os.environ.get("PENSTOCK_COMPILE_SPLIT") != "0"
 processor time, and requests cost the same (docs/decisions/0008)."""
 GROUP_BYTES = 2_400_000
 """Of C files in one group: the headers take longer than a small module."""
-RUNTIME = frozenset(
-    "init getargs getargsfast int_ops float_ops str_ops bytes_ops list_ops dict_ops set_ops"
-    " tuple_ops exc_ops misc_ops locks generic_ops pythonsupport function_wrapper"
-    " bytearray_extra_ops bytes_extra_ops".split()
-)
-"""mypyc's own C files, which are one group: it also has a way in which they are one file."""
 MOST_ALIKE = 16
 """Shims in one library, which is copied under the name of each."""
 LEVEL = os.environ.get("PENSTOCK_COMPILE_LEVEL") or ("3" if MUST else "g")
@@ -133,7 +127,8 @@ def group(sources: list[str], folder: str) -> list[str]:
     ours = [one for one in sources if Path(one).name.startswith("__native_appliance___")]
     ours.sort(key=lambda one: (-Path(one).stat().st_size, one))
     bins = max(1, sum(Path(one).stat().st_size for one in ours) // GROUP_BYTES)
-    runtime = [one for one in sources if Path(one).stem in RUNTIME]
+    # mypyc's runtime; it can be one file, as mypyc makes it of a program in one file.
+    runtime = [one for one in sources if ours and not Path(one).name.startswith("__native")]
     groups = [some for some in (*(ours[number::bins] for number in range(bins)), runtime) if some]
     made = []
     for number, some in enumerate(groups):

@@ -168,6 +168,12 @@ def tell(suite: Suite, flaky: list[str]) -> bool:
     return not failed and not suite.problems
 
 
+def end_once(number: int, frame: object) -> None:
+    """Ends the suite in order; who asks twice waits for the same end."""
+    signal.signal(number, signal.SIG_IGN)
+    sys.exit(128 + number)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--alone", required=True, help="command for what failed")
@@ -179,7 +185,7 @@ def main() -> int:
     parser.add_argument("--problem", action="append", default=[], help="one that is known already")
     parser.add_argument("stages", nargs="+", metavar="NAME=COMMAND")
     options = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    signal.signal(signal.SIGTERM, end_once)
     temporary = Path(tempfile.mkdtemp(prefix="ci-"))
     records = Path(tempfile.mkdtemp(prefix="ci-outcomes-"))
     watch = leftovers.Watch(temporary)

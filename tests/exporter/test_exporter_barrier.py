@@ -6,7 +6,7 @@ import os
 import threading
 
 import pytest
-from exporter_world import SECOND, World, parse
+from exporter_world import SECOND, World
 from test_serving import Place
 
 from appliance.exporter.certificates import ListenerCertificates
