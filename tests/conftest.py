@@ -26,7 +26,7 @@ from appliance.base.os_disk import OsFile
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.startup import byte_compile
-from tests import tiers
+from tests import seeds, tiers
 
 pytest_plugins = ["penstock.pytest_plugin", "tests.outcomes", "tests.java_tools", "tests.forked"]
 
@@ -110,6 +110,7 @@ def pytest_configure(config):
         "markers", "interpreted(reason): puts something in the place of a part that is compiled"
     )
     tiers.add_marks(config)
+    seeds.make_chosen(config.getoption("markexpr"))
     if sys.dont_write_bytecode and not hasattr(config, "workerinput"):
         byte_compile()  # once, not by each of the hundreds of appliances that are started
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

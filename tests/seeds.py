@@ -8,6 +8,16 @@ import pytest
 PLAYED_ALWAYS, PLAYED_BY_CI = 1, 4
 """Parts of a test's seeds that run before each commit, and with the proofs of `.ci/run`; the others
 are for the night."""
+EACH_ALWAYS = 10
+"""Seeds of `each_seed` that run before each commit."""
+_WITHOUT_NIGHT = ("not proof", "not nightly", "proof and not nightly")
+_made = {"nightly": True}
+
+
+def make_chosen(marks):
+    """Leaves out, of files imported from now on, the nightly seeds that `-m` would leave out: there
+    are three times as many as all other tests. marks: the expression of `-m`."""
+    _made["nightly"] = marks not in _WITHOUT_NIGHT
 
 
 def seeds(count):
@@ -32,8 +42,10 @@ def plays(count, at_once=10):
 
 
 def each_seed(count):
-    """Of a test that plays one `seed`: the first ten of `count` run before each commit, the others
-    by night."""
-    nightly = (pytest.mark.proof, pytest.mark.nightly)
-    every = [pytest.param(one, marks=nightly if one >= 10 else ()) for one in range(count)]
+    """Of a test that plays one `seed`: the first EACH_ALWAYS of `count` run before each commit, the
+    others by night."""
+    always, nightly = range(count)[:EACH_ALWAYS], range(count)[EACH_ALWAYS:]
+    marks = (pytest.mark.proof, pytest.mark.nightly)
+    every = [pytest.param(one) for one in always]
+    every += [pytest.param(one, marks=marks) for one in nightly if _made["nightly"]]
     return pytest.mark.parametrize("seed", every)
