@@ -161,7 +161,8 @@ class ConsoleApp(AtTerminal):
                         source, lambda one, answer: self.post_message(self.Told(one, answer))
                     )
         self._age(now)
-        if (seen := (self.size, self.here, self.view.is_large)) != self._framed:
+        seen = (self.size, self.here, self.view.is_measured, self.view.is_large)
+        if seen != self._framed:
             self._framed = seen
             self._frame(now)
 
@@ -202,8 +203,10 @@ class ConsoleApp(AtTerminal):
         failure = cluster.failure or main.failure
         if _is_not_local(failure):
             failure = None
-        if self.view.is_measured:  # a change costs the styles of all that is on the screen
-            self._ground.set_class(self.view.is_large, "large")
+        # A change costs the styles of all that is on the screen: none while a view is made.
+        view, body = self.view, self._ground.query_one("#body").size
+        large = view.is_large if view.is_measured else view.has_frames_in(body)
+        self._ground.set_class(large, "large")
         words = ""
         if failure is not None:
             words = f"! {failure.message}" + (f"  → {failure.hint}" if failure.hint else "")

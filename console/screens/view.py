@@ -80,7 +80,7 @@ class View(Vertical):
         self.filter_text = ""
         self.is_ready = False
         self.is_measured = False
-        """It knows how large it is, so `is_large` means something."""
+        """It knows its own size, so `is_large` says how it is painted."""
 
     def on_mount(self) -> None:
         """Its parts are there, unless somebody went on before they were made."""
@@ -100,13 +100,18 @@ class View(Vertical):
 
     def on_resize(self) -> None:
         """Frames, and parts side by side, where there is room for them."""
-        least, size = self.frames_from, self.size
+        size = self.size
         self.is_measured = bool(size)
-        self._set_large(size.width >= least.width and size.height >= least.height)
+        self._set_large(self.has_frames_in(size))
         wide = size.width >= WIDE
         if wide != self.is_wide:
             self.set_class(wide, "wide")
             self.call_after_refresh(self._repaint)
+
+    def has_frames_in(self, size: Size) -> bool:
+        """True if its parts stand in frames in a body of this size."""
+        least = self.frames_from
+        return size.width >= least.width and size.height >= least.height
 
     def _set_large(self, large: bool) -> None:
         if large != self.is_large:
