@@ -116,7 +116,7 @@ class Peer:
     def wait_served(self, topic: str, partitions: int = 1, limit_s: float = 10) -> None:
         """Until every partition has a leader that answers as one. Raises WrongAnswer."""
         end = time.monotonic() + limit_s
-        with self.connect() as wire:
+        with self.connect((1 << 16) + 128 * partitions) as wire:
             while not _serves(wire, topic, partitions):
                 if time.monotonic() > end:
                     raise WrongAnswer(f"a partition of {topic} has no leader after {limit_s} s")
