@@ -20,9 +20,10 @@ import ssl
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from struct import pack, unpack_from
+from typing import NamedTuple
 
 from benchmarks import kafka, machine, requests, tables
 from benchmarks.certificates import Authority, put
@@ -236,19 +237,36 @@ def run(options: argparse.Namespace, folder: Path) -> Found:
     return found
 
 
-def main() -> None:
+class Timing(NamedTuple):
+    """Defaults of a benchmark's options: rounds, and seconds of each measurement."""
+
+    repeat: int
+    seconds: float
+
+
+def main_beside(
+    name: str,
+    about: str | None,
+    run: Callable[[argparse.Namespace, Path], Found],
+    timing: Timing,
+    option: tuple[str, int, str],
+) -> None:
+    """Measure both systems by the options of the command line and print the table. option: a
+    further one: its flag, default and help."""
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.logins", description=__doc__,
+        prog=f"python -m benchmarks.{name}", description=about,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
-    parser.add_argument("--repeat", type=int, help="rounds (default: 5)")
-    parser.add_argument("--seconds", type=float, help="of each measurement (default: 3)")
-    parser.add_argument("--at-once", type=int, default=16, help="logins that go on together")
+    parser.add_argument("--repeat", type=int, help=f"rounds (default: {timing.repeat})")
+    told = f"of each measurement (default: {timing.seconds:g})"
+    parser.add_argument("--seconds", type=float, help=told)
+    flag, default, text = option
+    parser.add_argument(flag, type=int, default=default, help=text)
     parser.add_argument("--short", action="store_true", help="whether it runs: figures mean little")
     parser.add_argument("--markdown", action="store_true")
     options = parser.parse_args()
-    options.repeat = options.repeat or (1 if options.short else 5)
-    options.seconds = options.seconds or (0.3 if options.short else 3.0)
+    options.repeat = options.repeat or (1 if options.short else timing.repeat)
+    options.seconds = options.seconds or (0.3 if options.short else timing.seconds)
     kafka.fetch()
     byte_compile()
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder:
@@ -259,4 +277,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    option = ("--at-once", 16, "logins that go on together")
+    main_beside("logins", __doc__, run, Timing(5, 3.0), option)

@@ -10,17 +10,15 @@ acknowledge in the page cache (acks=1). Beside each rate stands the processor ti
 import argparse
 import ssl
 import sys
-import tempfile
 from pathlib import Path
 from struct import pack, unpack_from
 
-from benchmarks import fetch, kafka, logins, machine, produce, requests, tables
+from benchmarks import fetch, logins, produce, requests
 from benchmarks.certificates import Authority, put
 from benchmarks.fetch import Data, FetchRow
 from benchmarks.logins import KAFKA, OURS, USER, Found, Guarded, Login
 from benchmarks.peer import Peer, Wire, WrongAnswer
 from benchmarks.produce import ProduceRow
-from benchmarks.startup import byte_compile
 
 MECHANISM = "SCRAM-SHA-512"
 FEW = 10
@@ -132,27 +130,6 @@ def run(options: argparse.Namespace, folder: Path) -> Found:
     return found
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.rules", description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
-    parser.add_argument("--repeat", type=int, help="rounds (default: 3)")
-    parser.add_argument("--seconds", type=float, help="of each measurement (default: 2)")
-    parser.add_argument("--most", type=int, default=10_000, help="rules in the second half")
-    parser.add_argument("--short", action="store_true", help="whether it runs: figures mean little")
-    parser.add_argument("--markdown", action="store_true")
-    options = parser.parse_args()
-    options.repeat = options.repeat or (1 if options.short else 3)
-    options.seconds = options.seconds or (0.3 if options.short else 2.0)
-    kafka.fetch()
-    byte_compile()
-    with tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder:
-        found = run(options, Path(folder))
-    rows = tables.rows_beside(found, OURS, KAFKA)
-    print(f"{machine.state()}; medians (range)\n")
-    print(tables.render(["", OURS, KAFKA, "ratio"], rows, markdown=options.markdown))
-
-
 if __name__ == "__main__":
-    main()
+    option = ("--most", 10_000, "rules in the second half")
+    logins.main_beside("rules", __doc__, run, logins.Timing(3, 2.0), option)

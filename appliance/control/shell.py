@@ -35,6 +35,7 @@ from appliance.control.partitions.ioproc_requests import Homes
 from appliance.control.quorum import wire as quorum_wire
 from appliance.control.quorum.driver import QuorumDriver
 from appliance.control.quorum.new_leader import Leading
+from appliance.control.quorum.served_requests import QuorumParts
 from appliance.control.quorum.snapshots import Unwritten
 from appliance.control.quorum.voter_duties import VoterDuties
 from appliance.control.requests.admin_requests import AdminRequests, Elsewhere
@@ -45,7 +46,7 @@ from appliance.control.requests.mutation_quotas import Mutations
 from appliance.control.requests.pacing import PacedRequests
 from appliance.control.requests.parts import InParts
 from appliance.control.requests.pending_answers import LOST, UNDONE, Decision, WaitingAnswers
-from appliance.control.requests.router import Deciding
+from appliance.control.requests.router import RequestRouter
 from appliance.control.requests.voter_probe import Prober, Probing
 from appliance.control.threads import InterruptibleThreads
 from appliance.controller.decision import Record
@@ -108,14 +109,13 @@ class Control:
             self._burying.blocked_ms,
             lambda: self._room.describe_folder(0),
             seat.errors,
-            lambda *who: self._deciding.become(*who),
+            lambda *who: self._router.become(*who),
             started.clock,
             log.trail,
         )
         own = own_controllers(seat.config, self._identity.node_id)
-        self._driver = QuorumDriver(
-            self._quorum, self._identity, seat.config, self._disk, self._clock, log, self, own
-        )
+        parts = QuorumParts(self._quorum, self._identity, self._disk, self._clock, log)
+        self._driver = QuorumDriver(parts, seat.config, self, own)
         self.barrier = ControlBarrier(Bugs(log), self._quorum, self._driver.served)
         self._waiting = WaitingAnswers(self.barrier.bugs)
         self._duties = VoterDuties(
@@ -147,7 +147,7 @@ class Control:
             self.doors,
         )
         self._callers = Callers(seat.authorizer, seat.config.int(setting_of(CALLERS)), reach)
-        self._deciding = Deciding(
+        self._router = RequestRouter(
             seat, self._quorum, self._requests, self._contexts, self._mutations, self._callers
         )
 
@@ -175,7 +175,7 @@ class Control:
         )
         self._own_answers = OwnAnswers()
         self._paced = PacedRequests(
-            self._decide, self.barrier.caught, self.reply, self._deciding, self._links, self._answer
+            self._decide, self.barrier.caught, self.reply, self._router, self._links, self._answer
         )
         incarnation, image = self._leading.incarnation, self._quorum.images.committed
         birth = Birth.of(seat, self._identity, self._dirs, incarnation, image)
@@ -281,7 +281,7 @@ class Control:
         context = self._contexts.context() if context is None else context
         context.rights = asked.rights
         controller = self._node.controller
-        decision = self._deciding.decide(netproc, message, asked.topic, context, controller)
+        decision = self._router.decide(netproc, message, asked.topic, context, controller)
         if isinstance(decision, Elsewhere):
             until_ms = self._now_ms() + (decision.timeout_ms or self._patience_ms)
             self._node.forwarding.forward_request(
@@ -325,7 +325,7 @@ class Control:
 
     def _own(self, key: int, version: int, values: Values, done: Told) -> None:
         """This node asks itself, while it leads; answered as anybody else is."""
-        decision = self._deciding.decide_own(key, version, values)
+        decision = self._router.decide_own(key, version, values)
         token = self._own_answers.token(key, version, done)
         self._waiting.add_answer(OWN, token, decision, self._quorum.replayed_end)
 

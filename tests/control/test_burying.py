@@ -7,7 +7,7 @@ import pytest
 from test_topic_trash import DATA, NOW_MS, SILENT, Roomy
 
 from appliance.config.broker import BrokerConfig
-from appliance.control.deletion.deletion_barrier import DecidedBatch, Noticing
+from appliance.control.deletion.deletion_barrier import DecidedBatch, DeletionBarrier
 from appliance.control.deletion.deletion_journal import Burying
 from appliance.metadata.image import MetadataImage
 from appliance.wire import kraft_records as kraft
@@ -29,11 +29,11 @@ class World:
         ))  # fmt: skip
         self.level = True
         self.jobs = []
-        self.noticing = Noticing()
+        self.deletions = DeletionBarrier()
         config = BrokerConfig.of({"node.id": "1"})
         rows = SimpleNamespace(size=lambda *_: (5, 3), everyone_has=lambda offset: True)
         clock = SimpleNamespace(wall_ms=lambda: NOW_MS, monotonic_ns=lambda: 0)
-        quorum = SimpleNamespace(image=self.image, replayed_end=2, noticing=self.noticing)
+        quorum = SimpleNamespace(image=self.image, replayed_end=2, deletions=self.deletions)
         started = SimpleNamespace(
             disk=disk, clock=clock, quorum=quorum, rows=rows, identity=SimpleNamespace(node_id=1)
         )
@@ -44,7 +44,7 @@ class World:
     def hear(self, at_ms):
         """Another node has removed the topic then."""
         removal = kraft.RemoveTopicRecord(topic_id=A)
-        return self.noticing.notice(DecidedBatch([removal], 3, at_ms), self.image)
+        return self.deletions.notice(DecidedBatch([removal], 3, at_ms), self.image)
 
     def run(self):
         [((_, note), job)] = self.jobs

@@ -23,7 +23,7 @@ from appliance.control.requests.admin_requests import AdminRequests
 from appliance.control.requests.contexts import Contexts
 from appliance.control.requests.mutation_quotas import Mutations
 from appliance.control.requests.pending_answers import LOST, Decision, WaitingAnswers
-from appliance.control.requests.router import Deciding
+from appliance.control.requests.router import RequestRouter
 from appliance.handlers.admin_apis import APIS
 from appliance.peers.link import Link
 from appliance.quorum.replica import Replica
@@ -131,7 +131,7 @@ def test_a_hook_of_any_api_that_raises_is_answered(world, monkeypatch, key, hook
 PARTS = [
     (Contexts, "context"),
     (Contexts, "refresh"),
-    (Deciding, "decide"),
+    (RequestRouter, "decide"),
     (Mutations, "permit"),
     (AdminRequests, "ensure_topic"),
     (WaitingAnswers, "add_answer"),

@@ -47,7 +47,7 @@ class Follows:
         self.quorum = opened((1, 2, 3))
         self.told = []
         self.numbers = count(1)
-        self.quorum.noticing.notice = self.notice
+        self.quorum.deletions.notice = self.notice
 
     def notice(self, decided, image):
         gone = [
@@ -143,12 +143,12 @@ def test_what_is_cut_off_is_waited_for_no_more_and_what_comes_instead_is_told(le
     node.quorum.replica.high_watermark = kept  # it will never be agreed
     [(header, _)] = node.quorum.log.read(kept, kept + 1)
     for told in (1, 2):
-        node.quorum.noticing.check_batch(header, [kraft.RemoveTopicRecord(topic_id=A)], image)
-        assert node.quorum.noticing.limit == kept
+        node.quorum.deletions.check_batch(header, [kraft.RemoveTopicRecord(topic_id=A)], image)
+        assert node.quorum.deletions.limit == kept
         assert [gone for gone, _, _ in node.told if gone] == [["a"]] * told
         if told == 1:
             node.quorum.truncate(kept, 1)
-            assert node.quorum.noticing.limit == NOWHERE
+            assert node.quorum.deletions.limit == NOWHERE
 
 
 def test_who_leads_next_notes_what_its_predecessor_left(leader):

@@ -40,7 +40,7 @@ Notice = Callable[[DecidedBatch, MetadataImage], int]
 true here, 0: none."""
 
 
-class Noticing:
+class DeletionBarrier:
     """notice: is told of each batch that creates or removes topics. limit: nothing is committed
     from this offset on."""
 

@@ -53,7 +53,7 @@ class Burying:
             seat.config.several,
             lambda: started.clock.monotonic_ns() // 1_000_000,
         )
-        started.quorum.noticing.notice = self._notice
+        started.quorum.deletions.notice = self._notice
 
     def before(self, records: Sequence[object], now_ms: int) -> int:
         """These are about to be appended here: the note that must be on the disk before, or 0."""

@@ -17,8 +17,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final, Protocol
 
-from appliance.base.clock import Clock
-from appliance.base.disk import Disk
 from appliance.base.errors import (
     NETWORK_EXCEPTION,
     DiskFull,
@@ -30,13 +28,11 @@ from appliance.control.quorum import wire
 from appliance.control.quorum.commit_times import CommitTimes
 from appliance.control.quorum.connections import Connect, Everybody
 from appliance.control.quorum.full_disk_resignation import MakingWay
-from appliance.control.quorum.metadata_quorum import MetadataQuorum
-from appliance.control.quorum.served_requests import QuorumServer
+from appliance.control.quorum.served_requests import QuorumParts, QuorumServer
 from appliance.control.quorum.snapshot_fetch import BeginAgain, Download, install
 from appliance.handlers.admin import Quorum
 from appliance.handlers.admin import QuorumReplica as Described
 from appliance.metadata.checkpoint import CheckpointBroken
-from appliance.metadata.identity import Identity
 from appliance.peers.conversation import NEVER
 from appliance.quorum.majority import needed
 from appliance.quorum.messages import BeginEpoch, Fetch, Fetched, Message, QuorumState, Voted
@@ -44,7 +40,7 @@ from appliance.quorum.peer import QuorumLog
 from appliance.quorum.replica import Replica
 from appliance.quorum.voters import STATIC, ControllerEndpoint, place_of
 from appliance.shell.bugs import Bugs
-from appliance.shell.log import ERROR, NOTICE, WARNING, Log
+from appliance.shell.log import ERROR, NOTICE, WARNING
 from appliance.shell.loop import LONGEST_WAIT_MS
 
 _MAX_WAIT_MS: Final = 500
@@ -86,29 +82,22 @@ class QuorumDriver:
 
     def __init__(
         self,
-        quorum: MetadataQuorum,
-        identity: Identity,
+        parts: QuorumParts,
         config: BrokerConfig,
-        disk: Disk,
-        clock: Clock,
-        events: Log,
         roles: RoleCallbacks,
         endpoints: tuple[ControllerEndpoint, ...] = (),
     ) -> None:
         """endpoints: where this node is reached as a controller."""
-        self._quorum = quorum
+        self._quorum, self._identity, self._disk, self._clock, self._events = parts
+        quorum = parts.quorum
         self._replica = quorum.replica
-        self._identity = identity
-        self._disk = disk
-        self._clock = clock
-        self._events = events
-        self._bugs = Bugs(events)
+        self._bugs = Bugs(parts.events)
         self._roles = roles
         self._endpoints = endpoints
         self._names = config.list("controller.listener.names")
         self._listener = to_controllers(config).listener
         self.others = Everybody(
-            identity.node_id, lambda: quorum.reached(self._listener), seeds(config)
+            parts.identity.node_id, lambda: quorum.reached(self._listener), seeds(config)
         )
         self._request_ms = config.int("controller.quorum.request.timeout.ms")
         self._fetch_ms = config.int("controller.quorum.fetch.timeout.ms")
@@ -125,9 +114,8 @@ class QuorumDriver:
         self._goal = 0  # committed up to there, it is level
         self._leaves = False
         self.served = QuorumServer(
-            quorum, identity, disk, clock, events, self.apply_effects, roles.reply,
-            self._places_by, self._hear_of,
-        )  # fmt: skip
+            parts, self.apply_effects, roles.reply, self._places_by, self._hear_of
+        )
         self.level = quorum.alone
         self.commits = CommitTimes()
 

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from appliance.base.disk import Disk
 from appliance.base.errors import CORRUPT_MESSAGE, DiskFull, PeerError
-from appliance.control.deletion.deletion_barrier import Noticing, only_removals
+from appliance.control.deletion.deletion_barrier import DeletionBarrier, only_removals
 from appliance.control.quorum import state_file as quorum_state
 from appliance.control.quorum.images import Images
 from appliance.control.quorum.leadership import Leadership, NotController
@@ -84,12 +84,12 @@ ALONE: Final = VotingSetup()
 
 class MetadataQuorum:
     """log, replica, images, snapshots: the parts. leadership: what the replica knows. electing: who
-    votes, as the log says it. noticing: what is noted before it is committed here. mended: what of
-    quorum-state was replaced at the start, in words. changing: the log may have what the image has
-    not, because an append has not come to its end."""
+    votes, as the log says it. deletions: what is noted before it is committed here. mended:
+    what of quorum-state was replaced at the start, in words. changing: the log may have what the
+    image has not, because an append has not come to its end."""
 
-    __slots__ = ("_disk", "_held", "_node_id", "changing", "electing", "images", "leadership",
-                 "log", "mended", "noticing", "replica", "snapshots")  # fmt: skip
+    __slots__ = ("_disk", "_held", "_node_id", "changing", "deletions", "electing", "images",
+                 "leadership", "log", "mended", "replica", "snapshots")  # fmt: skip
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class MetadataQuorum:
         self.images = Images(follower.image)
         self.snapshots = SnapshotSchedule(disk, log, limits, follower.bytes_replayed)
         self.electing = electing
-        self.noticing = Noticing()
+        self.deletions = DeletionBarrier()
         self.mended = ""
 
     @property
@@ -147,7 +147,7 @@ class MetadataQuorum:
     @property
     def _agreed(self) -> int:
         """Exclusive end of what may be committed here now."""
-        return min(self.replica.high_watermark, self.log.durable, self.noticing.limit)
+        return min(self.replica.high_watermark, self.log.durable, self.deletions.limit)
 
     @property
     def alone(self) -> bool:
@@ -281,7 +281,7 @@ class MetadataQuorum:
         for header, batch in self.log.read(self.committed, self.log.end_offset):
             records = [] if header.is_control else decoded(batch)
             assert images.speculative is not None
-            self.noticing.check_batch(header, records, images.speculative)
+            self.deletions.check_batch(header, records, images.speculative)
             images.decide(
                 header.base_offset,
                 header.last_offset + 1,
@@ -294,7 +294,7 @@ class MetadataQuorum:
         """This node does not lead any more: what was decided and is not committed is forgotten."""
         self.images.drop()
         self._held.clear()
-        self.noticing.forget_from(self.committed)
+        self.deletions.forget_from(self.committed)
 
     def truncate(self, offset: int, now_ms: int) -> None:
         """The log of who leads now has nothing, or something else, from `offset` on: what this node
@@ -302,7 +302,7 @@ class MetadataQuorum:
         assert not self.leadership.leads, "a leader's log is what is agreed"
         assert offset >= self.committed, "what is committed stays"
         self.log.truncate(offset, now_ms)
-        self.noticing.forget_from(offset)
+        self.deletions.forget_from(offset)
         if self.electing.truncate(offset):
             self._elects()
 
@@ -360,7 +360,7 @@ class MetadataQuorum:
     def noted(self, note: int, now_ms: int) -> None:
         """Notes up to this one are on the disk: append what was held for them. Raises
         StorageFailed; after DiskFull what is held is as if it had never been decided."""
-        self.noticing.noted(note)
+        self.deletions.noted(note)
         held = self._held
         assert self.active or not held, "what is held is forgotten with the leadership"
         try:
@@ -408,12 +408,12 @@ class MetadataQuorum:
         count = size = 0
         for header, batch in self.log.read(self.committed, end):
             records = [] if header.is_control else decoded(batch)
-            noticing, base = self.noticing, header.base_offset
-            if base >= noticing.limit and not only_removals(records):
+            barrier, base = self.deletions, header.base_offset
+            if base >= barrier.limit and not only_removals(records):
                 break
             count += len(records)
-            noticing.check_batch(header, records, image)
-            if base >= noticing.limit:
+            barrier.check_batch(header, records, image)
+            if base >= barrier.limit:
                 continue  # those that follow may share its note
             for offset, record in enumerate(records, base):
                 changes += image.apply(offset, record)

@@ -50,6 +50,17 @@ class _Parked(NamedTuple):
     listener: str
 
 
+class QuorumParts(NamedTuple):
+    """This voter's state and its doors to the operating system, as the driver and the server use
+    them."""
+
+    quorum: MetadataQuorum
+    identity: Identity
+    disk: Disk
+    clock: Clock
+    events: Log
+
+
 class QuorumServer:
     """settle: what follows from what was heard is on the disk and done at return, or, False: there
     was no room for it. places: where controllers are reached by a listener of this name; learn:
@@ -58,22 +69,14 @@ class QuorumServer:
 
     def __init__(
         self,
-        quorum: MetadataQuorum,
-        identity: Identity,
-        disk: Disk,
-        clock: Clock,
-        events: Log,
+        parts: QuorumParts,
         settle: Callable[[], bool],
         reply: Reply,
         places: Callable[[str], wire.Places],
         learn: Callable[[int, Sequence[ControllerEndpoint]], None],
     ) -> None:
-        self._quorum = quorum
-        self._replica = quorum.replica
-        self._identity = identity
-        self._disk = disk
-        self._clock = clock
-        self._events = events
+        self._quorum, self._identity, self._disk, self._clock, self._events = parts
+        self._replica = parts.quorum.replica
         self._settle = settle
         self.acting = False
         self._answer = reply

@@ -16,7 +16,7 @@ from appliance.control.quorum.wire import SERVED
 from appliance.control.requests.control_request import ForgedRequest
 from appliance.control.requests.parts import PARTS, InParts, PartedRequests
 from appliance.control.requests.pending_answers import Body, Decision, Unencoded
-from appliance.control.requests.router import Deciding
+from appliance.control.requests.router import RequestRouter
 from appliance.handlers.admin import AdminContext
 from appliance.ring.messages import CANCEL, ENSURE_TOPIC, FORWARD, Message
 from appliance.ring.process_table import NETPROC
@@ -51,7 +51,7 @@ class PacedRequests:
         decide: Decide,
         caught: Callable[[str, Exception], None],
         answer: Callable[[int, int, int, bytes], None],
-        steps: Deciding,
+        steps: RequestRouter,
         links: Links,
         wait: Callable[[int, int, Decision], None],
     ) -> None:

@@ -27,7 +27,7 @@ from appliance.wire.build import build
 from appliance.wire.messages import encode_request, request_type
 
 
-class Deciding:
+class RequestRouter:
     """The parts that a decision takes."""
 
     __slots__ = ("_callers", "_contexts", "_mutations", "_quorum", "_requests", "_seat")

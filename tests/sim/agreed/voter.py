@@ -13,6 +13,7 @@ from appliance.control.quorum import log_repair as repair
 from appliance.control.quorum.driver import CONTRADICTS, QuorumDriver
 from appliance.control.quorum.metadata_log import open_log
 from appliance.control.quorum.metadata_quorum import VotingSetup, open_quorum
+from appliance.control.quorum.served_requests import QuorumParts
 from appliance.control.quorum.snapshot_fetch import BeginAgain
 from appliance.control.quorum.snapshots import SnapshotLimits
 from appliance.controller.registration import bootstrap_records
@@ -187,10 +188,9 @@ class Voter(Node):
             self.quorum = open_quorum(self.disk, self.number, self.log, follower, self.limits, vote)
         self.replica = self.quorum.replica
         self.loads()
-        self.driver = QuorumDriver(
-            self.quorum, Identity("cluster", self.number, self.directory), self.config, self.disk,
-            self.clock, self, self, self.own,
-        )  # fmt: skip
+        identity = Identity("cluster", self.number, self.directory)
+        parts = QuorumParts(self.quorum, identity, self.disk, self.clock, self)
+        self.driver = QuorumDriver(parts, self.config, self, self.own)
         self.driver.connect(lambda _, place, __: Way(self, place[1] - 1))
         self.turn()
 
