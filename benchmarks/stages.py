@@ -26,7 +26,7 @@ from appliance.handlers.exchange import Exchange, Host, Route
 from appliance.handlers.fetch_sessions import FetchSessions
 from appliance.handlers.overtaking import Overtaking
 from appliance.logstore.log import PartitionLog
-from appliance.netproc.files.fetch_cursors import Cursors
+from appliance.netproc.files.fetch_cursors import FetchCursors
 from appliance.netproc.files.segment_files import SegmentFiles
 from appliance.ring import partition_table as columns
 from appliance.ring.messages import APPEND, APPENDED, Message
@@ -246,7 +246,7 @@ def fetch_stages(bench: Bench, size: int) -> list[tuple[str, str, float]]:
         state[column] = value
     fd = os.open(bench.path, os.O_RDONLY)
     segments = SegmentFiles(bench.table, [os.path.dirname(os.path.dirname(bench.path))])
-    cursors = Cursors()
+    cursors = FetchCursors()
     cursors.remember(0, log.active_base, 0, 0, 0)
     file = SimpleNamespace(fd=fd)
     request = _fetch_v12(size)

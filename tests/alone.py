@@ -1,6 +1,6 @@
 """A node that leads everything, for tests without others."""
 
-from appliance.ioproc.coordination.remote_markers import Away
+from appliance.ioproc.coordination.remote_markers import RemoteMarkers
 
 
 class Nobody:
@@ -12,4 +12,4 @@ class Nobody:
 
 def alone(node_id=1):
     """Nothing is led elsewhere."""
-    return Away(node_id, Nobody())
+    return RemoteMarkers(node_id, Nobody())

@@ -25,47 +25,47 @@ from appliance.coordinators.runtime.room import share_of
 from appliance.ioproc.chores import Chores
 from appliance.ioproc.coordination.coordinator_host import CoordinatorHost
 from appliance.ioproc.coordination.group_lag_sampler import GroupLagSampler
-from appliance.ioproc.coordination.marker_sender import Endings
-from appliance.ioproc.coordination.orphaned_transactions import LeftOpen
+from appliance.ioproc.coordination.marker_sender import MarkerSender
+from appliance.ioproc.coordination.orphaned_transactions import OrphanedTransactions
 from appliance.ioproc.coordination.producer_id_pool import ProducerIdPool
-from appliance.ioproc.coordination.remote_markers import Away
+from appliance.ioproc.coordination.remote_markers import RemoteMarkers
 from appliance.ioproc.deletion.deleted_folders import DeletedFolders
-from appliance.ioproc.deletion.partition_deletion import Leaving
-from appliance.ioproc.deletion.undelete import Returning
-from appliance.ioproc.durability.group_commit import Syncing
-from appliance.ioproc.durability.journal_recovery import LeftJournals
+from appliance.ioproc.deletion.partition_deletion import PartitionDeletion
+from appliance.ioproc.deletion.undelete import PartitionUndelete
+from appliance.ioproc.durability.group_commit import GroupCommit
+from appliance.ioproc.durability.journal_recovery import JournalRecovery
 from appliance.ioproc.durability.journals import Journals
-from appliance.ioproc.durability.log_start_checkpoint import Trims
-from appliance.ioproc.ioproc_peers import Loopback, Siblings
-from appliance.ioproc.lifecycle.isolation import Isolating, isolation
-from appliance.ioproc.lifecycle.partition_manager import Home
-from appliance.ioproc.lifecycle.partition_opener import Opener
-from appliance.ioproc.log_folders.alter_log_dirs import Moves
-from appliance.ioproc.log_folders.directory_reports import Whereabouts
+from appliance.ioproc.durability.log_start_checkpoint import LogStartCheckpoint
+from appliance.ioproc.ioproc_peers import IoprocPeers, Loopback
+from appliance.ioproc.lifecycle.isolation import IsolationCheck, isolation
+from appliance.ioproc.lifecycle.partition_manager import PartitionManager
+from appliance.ioproc.lifecycle.partition_opener import PartitionOpener
+from appliance.ioproc.log_folders.alter_log_dirs import LogDirMoves
+from appliance.ioproc.log_folders.directory_reports import DirectoryReports
 from appliance.ioproc.log_folders.folder_probe import FolderProbe
 from appliance.ioproc.metadata_replay import CoordinatorFollowing
 from appliance.ioproc.netproc_peer import NetprocPeer
-from appliance.ioproc.partition_failures import Failures, Report
+from appliance.ioproc.partition_failures import PartitionFailures, Report
 from appliance.ioproc.partitions.partition import Partition
 from appliance.ioproc.partitions.partition_listener import PartitionListener
 from appliance.ioproc.partitions.partition_rows import Rows
 from appliance.ioproc.replica_fetcher.divergence import DivergenceTruncation
-from appliance.ioproc.replica_fetcher.fetcher_context import Env
-from appliance.ioproc.replica_fetcher.fetchers import LeaderChanges, Pulling
-from appliance.ioproc.replication.control_channel import ThroughControl
+from appliance.ioproc.replica_fetcher.fetcher_context import FetcherContext
+from appliance.ioproc.replica_fetcher.fetchers import LeaderChanges, ReplicaFetchers
+from appliance.ioproc.replication.control_channel import ControlChannel
 from appliance.ioproc.replication.replicas import Replicas
 from appliance.ioproc.replication.replication_throttle import ReplicationThrottling
 from appliance.ioproc.requests.appends import Appends
-from appliance.ioproc.requests.producer_limit import ProducerRoom
+from appliance.ioproc.requests.producer_limit import ProducerLimit
 from appliance.ioproc.requests.reads import PartitionReads
-from appliance.ioproc.requests.request_time import Billing
+from appliance.ioproc.requests.request_time import RequestTime
 from appliance.ioproc.retention.cleaner_link import CleanerLink
 from appliance.ioproc.retention.housekeeping import Housekeeping
-from appliance.ioproc.retention.log_cleaner import Cleaning
+from appliance.ioproc.retention.log_cleaner import LogCleaner
 from appliance.ioproc.served_partitions import ServedPartitions
 from appliance.ioproc.turn.core import Core
 from appliance.ioproc.turn.dispatch import Dispatcher
-from appliance.ioproc.turn.job_context import Ground
+from appliance.ioproc.turn.job_context import JobContext
 from appliance.ioproc.workers import Workers
 from appliance.metadata.effective import broker_config
 from appliance.metadata.endpoints import inter_broker
@@ -87,21 +87,21 @@ class IoprocParts(NamedTuple):
     """The parts that the shell drives."""
 
     core: Core
-    billing: Billing
+    billing: RequestTime
     arrivals: Dispatcher
     hosts: tuple[CoordinatorHost, ...]
-    endings: Endings
-    siblings: Siblings
+    endings: MarkerSender
+    siblings: IoprocPeers
     own: Loopback
-    home: Home
+    home: PartitionManager
     following: CoordinatorFollowing
     housekeeping: Housekeeping
-    moves: Moves
-    cleaning: Cleaning
+    moves: LogDirMoves
+    cleaning: LogCleaner
     chores: Chores
     journals: Journals
     ids: ProducerIdPool
-    pulling: Pulling
+    pulling: ReplicaFetchers
     brokers: Brokers
     report: Report
     time: LevelTime
@@ -154,8 +154,8 @@ class Assembly:
             f"penstock-{self._node_id}",
             carry_to_brokers(seat.config, clock, self._events),
         )
-        self._away = Away(self._node_id, self._brokers)
-        self._endings = Endings(
+        self._away = RemoteMarkers(self._node_id, self._brokers)
+        self._endings = MarkerSender(
             self._siblings,
             self._follower.image,
             self._follower.handles,
@@ -167,7 +167,7 @@ class Assembly:
     def parts(self) -> IoprocParts:
         """All of them."""
         seat, workers, clock = self._seat, self._workers, self._clock
-        trims = Trims(self._disk, workers.trims, self._dirs.paths)
+        trims = LogStartCheckpoint(self._disk, workers.trims, self._dirs.paths)
         journals = Journals(
             self._disk,
             self._dirs.paths,
@@ -178,7 +178,7 @@ class Assembly:
         )
         probing = self._probing()
         core, billing, hosts, whereabouts = self._core(trims, journals, probing)
-        ground = Ground(self._disk, self._dirs, core, self._events)
+        ground = JobContext(self._disk, self._dirs, core, self._events)
         housekeeping = Housekeeping(seat.config, ground, workers.chores, trims, self._time)
         moves = self._moves(ground, housekeeping)
         left = self._left_open(core)
@@ -211,7 +211,7 @@ class Assembly:
         endings = self._endings
         arrivals = Dispatcher(core, home.fetch, moves.begin_move, endings, left)
         askers = core.served.siblings
-        siblings = Siblings(seat.index, self._own, askers, endings, arrivals.handle)
+        siblings = IoprocPeers(seat.index, self._own, askers, endings, arrivals.handle)
         return IoprocParts(
             core, billing, arrivals, hosts, endings, siblings, self._own, home, following,
             housekeeping, moves, cleaning, chores, journals, self._ids, pulling, self._brokers,
@@ -222,13 +222,13 @@ class Assembly:
         return partial(self._seat.processes.count_flush, Peer(IOPROC, self._seat.index))
 
     def _core(
-        self, trims: Trims, journals: Journals, probing: FolderProbe
-    ) -> tuple[Core, Billing, tuple[CoordinatorHost, ...], Whereabouts]:
+        self, trims: LogStartCheckpoint, journals: Journals, probing: FolderProbe
+    ) -> tuple[Core, RequestTime, tuple[CoordinatorHost, ...], DirectoryReports]:
         seat, links = self._seat, self._links
         keep = seat.config.int("penstock.disk.free.min.bytes")
         served = ServedPartitions(
             Rows(seat.partitions),
-            Syncing(self._workers.syncs, journals, links.pending, self._count_flush()),
+            GroupCommit(self._workers.syncs, journals, links.pending, self._count_flush()),
             [SpaceGuard(keep, KEEP_FREE_PERCENT) for _ in self._dirs.paths],
             self._events.reach,
         )
@@ -237,17 +237,19 @@ class Assembly:
             served.askers[index] = NetprocPeer(index, arena, links.writer(NETPROC, index))
         for index, writer in self._siblings.items():
             served.siblings[index] = NetprocPeer(index, memoryview(b""), writer)
-        failures = Failures(served, self._report)
+        failures = PartitionFailures(served, self._report)
         most = share_of(seat.config, bounds.setting_of(bounds.PRODUCER_IDS), seat.ioprocs)
-        room = ProducerRoom(served, most)
+        room = ProducerLimit(served, most)
         appends = Appends(served, failures, room)
-        cluster = ThroughControl(seat.config, self._follower, links)
+        cluster = ControlChannel(seat.config, self._follower, links)
         replicas = Replicas(served, cluster, self._throttling.leader)
         questions = PartitionReads(served, appends, failures, trims.add, replicas)
         coordinators = {kind.TOPIC.name: self._host(kind, appends, failures) for kind in KINDS}
-        whereabouts = Whereabouts(self._node_id, served, lambda: self._follower.image, self._assign)
+        whereabouts = DirectoryReports(
+            self._node_id, served, lambda: self._follower.image, self._assign
+        )
         observers: list[PartitionListener] = [self._leaders, whereabouts, probing]
-        billing = Billing(self._clock, served.askers)
+        billing = RequestTime(self._clock, served.askers)
         core = Core(served, appends, questions, failures, observers, coordinators, billing)
         return core, billing, tuple(coordinators.values()), whereabouts
 
@@ -262,7 +264,7 @@ class Assembly:
             self._events,
         )
 
-    def _host(self, kind: Kind, appends: Appends, failures: Failures) -> CoordinatorHost:
+    def _host(self, kind: Kind, appends: Appends, failures: PartitionFailures) -> CoordinatorHost:
         return CoordinatorHost(
             kind,
             appends,
@@ -287,8 +289,8 @@ class Assembly:
     def _believed(self, wall_ms: int) -> int:
         return self._time.at(self._clock.monotonic_ns(), wall_ms)
 
-    def _left_open(self, core: Core) -> LeftOpen:
-        return LeftOpen(
+    def _left_open(self, core: Core) -> OrphanedTransactions:
+        return OrphanedTransactions(
             self._seat.index,
             self._siblings,
             core.coordinators[TRANSACTIONS_TOPIC],
@@ -302,26 +304,30 @@ class Assembly:
 
     def _home(
         self,
-        ground: Ground,
+        ground: JobContext,
         housekeeping: Housekeeping,
-        moves: Moves,
-        left: LeftOpen,
-        whereabouts: Whereabouts,
-    ) -> Home:
+        moves: LogDirMoves,
+        left: OrphanedTransactions,
+        whereabouts: DirectoryReports,
+    ) -> PartitionManager:
         seat, workers = self._seat, self._workers
         online = [path for _, path in self._dirs.online()]
-        journals = LeftJournals(self._disk, online, seat.index, seat.ioprocs, clean=seat.clean)
-        opener = Opener(self._disk, self._dirs, seat.partitions, journals, clean=seat.clean)
+        journals = JournalRecovery(self._disk, online, seat.index, seat.ioprocs, clean=seat.clean)
+        opener = PartitionOpener(
+            self._disk, self._dirs, seat.partitions, journals, clean=seat.clean
+        )
         trash = DeletedFolders(self._disk, lambda: online, seat.index, seat.ioprocs)
-        leaving = Leaving(ground, housekeeping, trash, workers.leaving, moves.give_up)
-        returning = Returning(ground, trash, workers.returning)
+        leaving = PartitionDeletion(ground, housekeeping, trash, workers.leaving, moves.give_up)
+        returning = PartitionUndelete(ground, trash, workers.returning)
         follower, back = self._follower, left.came_back
         look = whereabouts.compare_folder
-        return Home(seat, ground, follower, housekeeping, opener, leaving, returning, back, look)
+        return PartitionManager(
+            seat, ground, follower, housekeeping, opener, leaving, returning, back, look
+        )
 
-    def _cleaning(self, ground: Ground, housekeeping: Housekeeping) -> Cleaning:
+    def _cleaning(self, ground: JobContext, housekeeping: Housekeeping) -> LogCleaner:
         config = self._seat.config
-        return Cleaning(
+        return LogCleaner(
             lambda: broker_config(self._follower.image, config),
             ground,
             self._workers.cleaner,
@@ -331,10 +337,14 @@ class Assembly:
         )
 
     def _pulling(
-        self, ground: Ground, housekeeping: Housekeeping, moves: Moves, cleaning: Cleaning
-    ) -> Pulling:
+        self,
+        ground: JobContext,
+        housekeeping: Housekeeping,
+        moves: LogDirMoves,
+        cleaning: LogCleaner,
+    ) -> ReplicaFetchers:
         core, follower = ground.core, self._follower
-        env = Env(
+        env = FetcherContext(
             self._seat.config,
             lambda: follower.image,
             core,
@@ -346,7 +356,7 @@ class Assembly:
         )
         parting = DivergenceTruncation(ground, housekeeping, moves, cleaning, env.parted)
         served, appends = core.partitions, core.appends
-        return Pulling(
+        return ReplicaFetchers(
             self._leaders,
             env,
             parting,
@@ -354,8 +364,8 @@ class Assembly:
             lambda: appends.count,
         )
 
-    def _moves(self, ground: Ground, housekeeping: Housekeeping) -> Moves:
-        return Moves(
+    def _moves(self, ground: JobContext, housekeeping: Housekeeping) -> LogDirMoves:
+        return LogDirMoves(
             ground,
             housekeeping,
             self._workers.copies,
@@ -379,10 +389,10 @@ class Assembly:
     def _ask_ids(self) -> bool:
         return self._links.writer(CONTROL, 0).push(*pack_producer_ids())
 
-    def _isolating(self, core: Core) -> Isolating:
+    def _isolating(self, core: Core) -> IsolationCheck:
         seat = self._seat
         made = isolation(seat.config)
-        return Isolating(made, core, seat.processes, seat.me, self._events)
+        return IsolationCheck(made, core, seat.processes, seat.me, self._events)
 
     def _where(self, node: int) -> tuple[str, int] | None:
         return inter_broker(self._follower.image, node, self._way)

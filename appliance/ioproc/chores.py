@@ -11,16 +11,16 @@ from functools import partial
 from typing import Final
 
 from appliance.ioproc.coordination.group_lag_sampler import GroupLagSampler
-from appliance.ioproc.coordination.orphaned_transactions import LeftOpen
-from appliance.ioproc.lifecycle.isolation import Isolating
-from appliance.ioproc.lifecycle.partition_manager import Home
-from appliance.ioproc.log_folders.alter_log_dirs import Moves
-from appliance.ioproc.log_folders.directory_reports import Whereabouts
+from appliance.ioproc.coordination.orphaned_transactions import OrphanedTransactions
+from appliance.ioproc.lifecycle.isolation import IsolationCheck
+from appliance.ioproc.lifecycle.partition_manager import PartitionManager
+from appliance.ioproc.log_folders.alter_log_dirs import LogDirMoves
+from appliance.ioproc.log_folders.directory_reports import DirectoryReports
 from appliance.ioproc.log_folders.folder_probe import FolderProbe
 from appliance.ioproc.metadata_replay import CoordinatorFollowing
 from appliance.ioproc.replication.replicas import Replicas
 from appliance.ioproc.retention.housekeeping import Housekeeping
-from appliance.ioproc.retention.log_cleaner import Cleaning
+from appliance.ioproc.retention.log_cleaner import LogCleaner
 from appliance.shell.bugs import Bugs
 
 BUSY_MS: Final = 1
@@ -53,17 +53,17 @@ class Chores:
 
     def __init__(
         self,
-        home: Home,
+        home: PartitionManager,
         following: CoordinatorFollowing,
         housekeeping: Housekeeping,
-        moves: Moves,
-        cleaning: Cleaning,
+        moves: LogDirMoves,
+        cleaning: LogCleaner,
         behind: GroupLagSampler,
-        left: LeftOpen,
+        left: OrphanedTransactions,
         replicas: Replicas,
-        whereabouts: Whereabouts,
+        whereabouts: DirectoryReports,
         probing: FolderProbe,
-        isolating: Isolating,
+        isolating: IsolationCheck,
     ) -> None:
         self.bugs: Bugs | None = None
         self._home = home

@@ -8,7 +8,7 @@ Called by the shell.
 from collections.abc import Callable, Mapping
 from mmap import mmap
 
-from appliance.ioproc.coordination.marker_sender import Endings
+from appliance.ioproc.coordination.marker_sender import MarkerSender
 from appliance.ioproc.netproc_peer import NetprocPeer
 from appliance.ring.messages import Message
 from appliance.ring.ring import RingReader, RingWriter, ring_bytes
@@ -30,7 +30,7 @@ class Loopback:
         return self.reader.drain()
 
 
-class Siblings:
+class IoprocPeers:
     """me: index of this process. askers: by index, this process among them. handle: takes what
     they ask and answer, with the time in ms."""
 
@@ -41,7 +41,7 @@ class Siblings:
         me: int,
         own: Loopback,
         askers: Mapping[int, NetprocPeer],
-        endings: Endings,
+        endings: MarkerSender,
         handle: Callable[[NetprocPeer, list[Message], int], None],
     ) -> None:
         self._me = me

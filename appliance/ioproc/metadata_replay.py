@@ -13,9 +13,9 @@ from collections.abc import Callable
 from functools import partial
 
 from appliance.ioproc.coordination.coordinator_host import CoordinatorHost
-from appliance.ioproc.lifecycle.partition_manager import Home
+from appliance.ioproc.lifecycle.partition_manager import PartitionManager
 from appliance.ioproc.replication.replication_throttle import ReplicationThrottling
-from appliance.ioproc.requests.request_time import Billing
+from appliance.ioproc.requests.request_time import RequestTime
 from appliance.metadata.changes import Change, QuotaChanged, TopicRemoved
 from appliance.metadata.follower import Follower
 from appliance.ring.process_table import METADATA_OFFSET
@@ -51,10 +51,10 @@ class CoordinatorFollowing:
         self,
         seat: Seat,
         follower: Follower,
-        home: Home,
+        home: PartitionManager,
         hosts: tuple[CoordinatorHost, ...],
         throttling: ReplicationThrottling,
-        billing: Billing,
+        billing: RequestTime,
         wall_ms: Callable[[], int],
         retries: ReadRetries,
     ) -> None:

@@ -52,7 +52,7 @@ Report = Callable[[Partition, StorageFailed], None]
 of it that cannot be read."""
 
 
-class Failures:
+class PartitionFailures:
     """news: what observers are still to be told, in order."""
 
     __slots__ = ("_report", "_served", "news")

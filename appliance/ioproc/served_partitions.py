@@ -10,7 +10,7 @@ from typing import Final
 
 from appliance.base import errors
 from appliance.base.space import SpaceGuard
-from appliance.ioproc.durability.group_commit import Syncing
+from appliance.ioproc.durability.group_commit import GroupCommit
 from appliance.ioproc.netproc_peer import NetprocPeer
 from appliance.ioproc.partitions.partition import Partition
 from appliance.ioproc.partitions.partition_rows import Rows
@@ -54,7 +54,7 @@ class ServedPartitions:
     def __init__(
         self,
         rows: Rows,
-        syncing: Syncing,
+        syncing: GroupCommit,
         spaces: Sequence[SpaceGuard],
         reach: Reach = lambda _bound, _why: None,
     ) -> None:

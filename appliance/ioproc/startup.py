@@ -8,7 +8,7 @@ peers. Invariant: nothing is asked of the core before everything is open (`main.
 from typing import Final
 
 from appliance.base.clock import OsClock
-from appliance.ioproc.lifecycle.partition_manager import Home
+from appliance.ioproc.lifecycle.partition_manager import PartitionManager
 from appliance.ioproc.metadata_replay import CoordinatorFollowing
 from appliance.shell.flusher import Flusher
 from appliance.shell.log import INFO, Log
@@ -24,7 +24,7 @@ class Starting:
 
     def __init__(
         self,
-        home: Home,
+        home: PartitionManager,
         following: CoordinatorFollowing,
         thread: Flusher,
         events: Log,

@@ -35,7 +35,7 @@ class ListenerTarget(Protocol):
         ...
 
 
-class News:
+class ListenerChanges:
     """One end of the pair; the supervisor has the other."""
 
     def __init__(self, sock: socket.socket, loop: Loop, server: ListenerTarget) -> None:

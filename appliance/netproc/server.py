@@ -28,17 +28,17 @@ from appliance.netproc.handover import ANSWERS_NS, HandoverSource, covers, serve
 from appliance.netproc.in_flight.exchanges import Exchanges
 from appliance.netproc.in_flight.node_questions import NodeQuestions
 from appliance.netproc.in_flight.outbox import CONTROL_HOME, Outbox
-from appliance.netproc.limits.connection_rate import ConnectionArrivals
-from appliance.netproc.listener_changes import News
+from appliance.netproc.limits.connection_rate import ConnectionRate
+from appliance.netproc.listener_changes import ListenerChanges
 from appliance.netproc.memory.slabs import check, give_back
 from appliance.netproc.requests.client_throttling import ClientThrottling
 from appliance.netproc.requests.completions import Completions
-from appliance.netproc.requests.exchange_barrier import Barrier
+from appliance.netproc.requests.exchange_barrier import ExchangeBarrier
 from appliance.netproc.requests.host import NetprocHost
 from appliance.netproc.requests.intake import Intake
 from appliance.netproc.requests.long_requests import LongRequests
 from appliance.netproc.requests.metadata_replay import MetadataFollowing
-from appliance.netproc.transport.tls_listeners import Sealing
+from appliance.netproc.transport.tls_listeners import TlsListeners
 from appliance.peers.link import Link
 from appliance.ring.messages import Message
 from appliance.ring.process_table import (
@@ -95,14 +95,14 @@ class Server:
         self.host = NetprocHost(
             seat, self.shared, self.exchanges, self._outbox, throttling, follower, self._questions
         )
-        self.shared.sealing = self.sealing = sealing = Sealing(
+        self.shared.sealing = self.sealing = sealing = TlsListeners(
             lambda: broker_config(follower.image, seat.config), log, clock, seat.index == 0
         )
         sealing.add(self.shared.listeners)
         told = self.host, throttling, self.shared, sealing
         self._following = MetadataFollowing(seat, follower, *told, ReadRetries(log))
         self._bugs = self.shared.bugs
-        barrier = Barrier(self.host, self.exchanges, self._bugs)
+        barrier = ExchangeBarrier(self.host, self.exchanges, self._bugs)
         self._completions = Completions(
             self.host, self.exchanges, self._following, throttling.watch, barrier, self._outbox
         )
@@ -113,7 +113,7 @@ class Server:
         self._handlers = [self._handlers_of(name) for name in self.shared.listeners]
         served = self._handlers, loop, seat.authorizer, self._long
         intake = Intake(self.host, barrier, self._following, *served)
-        self._arrivals = ConnectionArrivals(throttling.meters, self.shared.limits, loop, clock, log)
+        self._arrivals = ConnectionRate(throttling.meters, self.shared.limits, loop, clock, log)
         self.connections = Connections(self.shared, intake, self._arrivals, seat.config)
         self.listeners: list[Listener] = []
         self._shut: list[Listener] = []  # nobody is accepted there yet
@@ -129,7 +129,7 @@ class Server:
         self._drain_until_ns = 0
         self._parting: HandoverSource | None = None
         self._early_days = True  # clients are not served yet
-        self._news = None if seat.news is None else News(seat.news, loop, self)
+        self._news = None if seat.news is None else ListenerChanges(seat.news, loop, self)
 
     def listen_also(
         self,

@@ -11,18 +11,18 @@ from appliance.base.clock import OsClock
 from appliance.base.os_disk import OsDisk
 from appliance.base.space import SpaceGuard
 from appliance.config.log_config import LogConfig
-from appliance.ioproc.coordination.marker_sender import Endings
-from appliance.ioproc.durability.group_commit import VISIBLE_MS, Syncing
+from appliance.ioproc.coordination.marker_sender import MarkerSender
+from appliance.ioproc.durability.group_commit import VISIBLE_MS, GroupCommit
 from appliance.ioproc.durability.journals import Journals
-from appliance.ioproc.ioproc_peers import Loopback, Siblings
+from appliance.ioproc.ioproc_peers import IoprocPeers, Loopback
 from appliance.ioproc.netproc_peer import NetprocPeer
-from appliance.ioproc.partition_failures import Failures
+from appliance.ioproc.partition_failures import PartitionFailures
 from appliance.ioproc.partitions.partition import Partition
 from appliance.ioproc.partitions.partition_rows import Rows
 from appliance.ioproc.replication.replicas import Replicas
 from appliance.ioproc.requests.appends import Appends
 from appliance.ioproc.requests.reads import PartitionReads
-from appliance.ioproc.requests.request_time import Billing
+from appliance.ioproc.requests.request_time import RequestTime
 from appliance.ioproc.served_partitions import ServedPartitions
 from appliance.ioproc.turn.core import Core
 from appliance.ioproc.turn.dispatch import Dispatcher
@@ -199,15 +199,19 @@ class World:
             lambda total: 1 << 20,
             count_flush=self.flushes.append,
         )
-        syncing = Syncing(self.threads, self.journals, lambda: not self.quiet, self.flushes.append)
+        syncing = GroupCommit(
+            self.threads, self.journals, lambda: not self.quiet, self.flushes.append
+        )
         self.served = ServedPartitions(Rows(self.table), syncing, self.spaces())
-        failures = Failures(self.served, lambda p, failure: self.failures.append((str(p), failure)))
+        failures = PartitionFailures(
+            self.served, lambda p, failure: self.failures.append((str(p), failure))
+        )
         appends = Appends(self.served, failures)
         self.image = MetadataImage()
         self.own = Loopback()
         self.refused = []  # codes with which homes refused markers
         siblings = {me: self.own.writer, **dict(others)}
-        self.endings = Endings(
+        self.endings = MarkerSender(
             siblings,
             self.image,
             self.rows,
@@ -222,14 +226,14 @@ class World:
         for index, writer in siblings.items():
             self.served.siblings[index] = NetprocPeer(index, memoryview(b""), writer)
         coordinators = self.coordinators(appends, failures)
-        self.billing = Billing(Steps(), self.served.askers)
+        self.billing = RequestTime(Steps(), self.served.askers)
         observers = [Heard(self.observers)]
         self.core = Core(
             self.served, appends, self.questions, failures, observers, coordinators, self.billing
         )
         self.arrivals = Dispatcher(self.core, self.core.partitions.get, stays, self.endings)
         askers = self.served.siblings
-        self.siblings = Siblings(me, self.own, askers, self.endings, self.arrivals.handle)
+        self.siblings = IoprocPeers(me, self.own, askers, self.endings, self.arrivals.handle)
         self.readers = []
         for index in range(netprocs):
             memory = memoryview(bytearray(ring_bytes(capacity, payload)))

@@ -6,17 +6,17 @@ from core_world import NOW_MS, HeldThreads, World, batch, stays
 from appliance.base.clock import OsClock
 from appliance.base.retention_clock import RetentionClock
 from appliance.config.broker import BrokerConfig
-from appliance.ioproc.durability.journal_recovery import LeftJournals
-from appliance.ioproc.durability.log_start_checkpoint import Trims
-from appliance.ioproc.lifecycle.partition_opener import Opener
+from appliance.ioproc.durability.journal_recovery import JournalRecovery
+from appliance.ioproc.durability.log_start_checkpoint import LogStartCheckpoint
+from appliance.ioproc.lifecycle.partition_opener import PartitionOpener
 from appliance.ioproc.partitions.partition import Partition
 from appliance.ioproc.replica_fetcher.divergence import DivergenceTruncation
-from appliance.ioproc.replica_fetcher.fetcher_context import Env
-from appliance.ioproc.replica_fetcher.fetchers import LeaderChanges, Pulling
+from appliance.ioproc.replica_fetcher.fetcher_context import FetcherContext
+from appliance.ioproc.replica_fetcher.fetchers import LeaderChanges, ReplicaFetchers
 from appliance.ioproc.retention.housekeeping import Housekeeping
 from appliance.ioproc.turn.core import Core
 from appliance.ioproc.turn.dispatch import Dispatcher
-from appliance.ioproc.turn.job_context import Ground
+from appliance.ioproc.turn.job_context import JobContext
 from appliance.metadata.log_dirs import LogDirs
 from appliance.metadata.parts import BrokerImage, Endpoint
 from appliance.replication.role import PartitionRole
@@ -90,12 +90,12 @@ class Follower:
         dirs = LogDirs.of(str(folder))
         self.chores = HeldThreads()
         self.trim_threads = HeldThreads()
-        self.trims = Trims(self.world.disk, self.trim_threads, dirs.paths)
-        ground = Ground(self.world.disk, dirs, self.core, self.said)
+        self.trims = LogStartCheckpoint(self.world.disk, self.trim_threads, dirs.paths)
+        ground = JobContext(self.world.disk, dirs, self.core, self.said)
         self.keeping = Housekeeping(config, ground, self.chores, self.trims, RetentionClock())
         clock, core, image = OsClock(), self.core, self.world.image
         self.throttle = ReplicationThrottle()
-        self.env = Env(
+        self.env = FetcherContext(
             config, lambda: image, core, self.trims.add, self.throttle, self.poller, clock,
             self.said,
         )  # fmt: skip
@@ -103,7 +103,7 @@ class Follower:
             ground, self.keeping, NoMoves(), NoCleaner(), self.env.parted
         )
         serves = core.partitions
-        self.pulling = Pulling(
+        self.pulling = ReplicaFetchers(
             told, self.env, parting, lambda p: serves.get(p.handle) is p, lambda: old.appends.count
         )
         self.clock = clock
@@ -114,9 +114,9 @@ class Follower:
         if handle is None:
             handle = self.table.add(led.topic_id, led.index)
         disk, config = self.world.disk, led.log.config
-        left = LeftJournals(disk, [self.world.folder], clean=False)
+        left = JournalRecovery(disk, [self.world.folder], clean=False)
         left.read_journals()
-        opener = Opener(disk, LogDirs.of(self.world.folder), self.table, left, clean=False)
+        opener = PartitionOpener(disk, LogDirs.of(self.world.folder), self.table, left, clean=False)
         where = led.name, led.index, led.topic_id
         log, _, visible = opener.open_log(*where, handle, config, NOW_MS)
         role = PartitionRole(False, OTHER, 0, (OTHER,), (OTHER,))

@@ -11,8 +11,8 @@ from sim.disk import PowerCut, SimDisk
 from appliance.base.errors import KAFKA_STORAGE_ERROR, StorageFailed
 from appliance.config.log_config import LogConfig
 from appliance.ioproc.durability import checkpoints
-from appliance.ioproc.durability.journal_recovery import LeftJournals
-from appliance.ioproc.lifecycle.partition_opener import Opener
+from appliance.ioproc.durability.journal_recovery import JournalRecovery
+from appliance.ioproc.lifecycle.partition_opener import PartitionOpener
 from appliance.ioproc.partitions.partition import Partition
 from appliance.metadata.log_dirs import LogDirs
 from appliance.ring import partition_table as columns
@@ -50,9 +50,9 @@ class Story:
     def open(self):
         world = self.world = World(DATA, disk=self.disk, table=self.table)
         world.quiet = self.rng.random() < 0.3
-        left = LeftJournals(self.disk, [DATA], clean=False)
+        left = JournalRecovery(self.disk, [DATA], clean=False)
         left.read_journals()
-        opener = Opener(self.disk, LogDirs.of(DATA), self.table, left, clean=False)
+        opener = PartitionOpener(self.disk, LogDirs.of(DATA), self.table, left, clean=False)
         for index in range(PARTITIONS):
             topic_id = b"t".ljust(16, b"\0")
             log, *_ = opener.open_log("t", index, topic_id, index, LogConfig(**CONFIG), NOW_MS)

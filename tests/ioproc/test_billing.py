@@ -3,7 +3,7 @@
 import pytest
 from core_world import NOW_MS, STEP_NS, Steps, World, batch
 
-from appliance.ioproc.requests.request_time import BASE, Billing
+from appliance.ioproc.requests.request_time import BASE, RequestTime
 from appliance.ring import messages
 from appliance.ring.messages import APPENDED, SPENT, Message
 
@@ -68,7 +68,7 @@ def test_another_io_process_pays_for_itself(world):
 
 
 def test_only_a_quota_on_requests_has_it_measured():
-    billing = Billing(Steps(), {})
+    billing = RequestTime(Steps(), {})
     billing.follow({(("user", "a"),): {"producer_byte_rate": 1.0}})
     assert not billing.on
     billing.follow({(("user", "a"),): {"producer_byte_rate": 1.0, "request_percentage": 5.0}})

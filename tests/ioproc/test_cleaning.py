@@ -12,8 +12,8 @@ from appliance.handlers.exchange import Route
 from appliance.ioproc.coordination.coordinator_loading import load
 from appliance.ioproc.durability import checkpoints
 from appliance.ioproc.retention.cleaner_process import Cleaner
-from appliance.ioproc.retention.log_cleaner import Cleaning
-from appliance.ioproc.turn.job_context import Ground
+from appliance.ioproc.retention.log_cleaner import LogCleaner
+from appliance.ioproc.turn.job_context import JobContext
 from appliance.metadata.log_dirs import LogDirs
 from appliance.netproc.files.segment_files import SegmentFiles
 from appliance.ring.partition_table import CLEANED_TO, LAYOUT, UNCLEANABLE
@@ -61,9 +61,9 @@ class CleaningWorld(World):
         self.link, self.events, self.work = HereLink(), Events(), HeldThreads()
         self.removals = []
         config = BrokerConfig.of({"log.cleaner.backoff.ms": "1000", **settings})
-        self.cleaning = Cleaning(
+        self.cleaning = LogCleaner(
             lambda: config,
-            Ground(self.disk, LogDirs.of(self.folder), self.core, self.events),
+            JobContext(self.disk, LogDirs.of(self.folder), self.core, self.events),
             self.work,
             self.link,
             self.removals.append,

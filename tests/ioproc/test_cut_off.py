@@ -5,7 +5,7 @@ from core_world import World, batch
 from test_replicas import D3, fetch, leads, told
 
 from appliance.base import errors
-from appliance.ioproc.lifecycle.isolation import Isolating
+from appliance.ioproc.lifecycle.isolation import IsolationCheck
 from appliance.replication.isolation import Isolation
 from appliance.ring.messages import FOUND, NEWS, READ, READ_WAIT, WATCH, WATCH_VISIBLE, Message
 from appliance.ring.process_table import IOPROC, Peer
@@ -29,7 +29,9 @@ class Story:
         self.world.cluster.epochs = {1: 11, 2: 12, 3: 13}
         self.said, self.answered_ms, self.now_ms = Said(), 1, 1
         isolation = Isolation(LEASE_MS, FETCH_MS)
-        self.isolating = Isolating(isolation, self.world.core, self, Peer(IOPROC, 0), self.said)
+        self.isolating = IsolationCheck(
+            isolation, self.world.core, self, Peer(IOPROC, 0), self.said
+        )
 
     def set_isolated(self, me, since_ms):
         self.published = since_ms

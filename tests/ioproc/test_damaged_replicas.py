@@ -15,7 +15,7 @@ from appliance.base import errors
 from appliance.base.errors import StorageFailed
 from appliance.config.log_config import LogConfig
 from appliance.ioproc.lifecycle.replica_rebuild import MARK
-from appliance.ioproc.replica_fetcher.fetched_records import Taking
+from appliance.ioproc.replica_fetcher.fetched_records import FetchedRecords
 from appliance.metadata.log_dirs import LOST
 from appliance.ring import messages
 from appliance.ring import partition_table as columns
@@ -390,7 +390,7 @@ class Journey:
         """From a peer, in pieces, as whole batches come."""
         anew = self.life.world.core.partitions[0]
         anew.set_rules(SMALL)
-        taking = Taking(self.life.world.core, lambda *_: None)
+        taking = FetchedRecords(self.life.world.core, lambda *_: None)
         at = 0
         while at < len(self.batches):
             some = self.batches[at : at + self.rng.randint(1, 5)]

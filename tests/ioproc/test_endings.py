@@ -14,7 +14,7 @@ from appliance.ioproc.coordination.marker_sender import (
     RING_FULL_MS,
     SHARE,
     SPREAD,
-    Endings,
+    MarkerSender,
 )
 from appliance.metadata.image import MetadataImage
 from appliance.ring.messages import MARK, MARK_COMMIT
@@ -55,7 +55,7 @@ class World:
             writer = RingWriter(memory, 1, capacity=capacity)
             self.rings[home] = writer, RingReader(memory, 1, capacity=capacity)
         self.rows = {(TOPIC_ID, index): 100 + index for index in range(partitions)}
-        self.endings = Endings(
+        self.endings = MarkerSender(
             {home: writer for home, (writer, _) in self.rings.items()},
             image_with(partitions, leaders),
             self.rows,

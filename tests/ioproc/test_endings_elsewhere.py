@@ -15,7 +15,7 @@ from appliance.ioproc.coordination.marker_sender import (
     MOST_SENT,
     SHARE,
 )
-from appliance.ioproc.coordination.remote_markers import VERSIONS, Away
+from appliance.ioproc.coordination.remote_markers import VERSIONS, RemoteMarkers
 from appliance.wire import kraft_records as kraft
 from appliance.wire import messages
 from appliance.wire.build import build, response
@@ -80,7 +80,7 @@ class Cluster(World):
     def __init__(self, leaders, partitions=8):
         self.nodes = Nodes()
         self.image = None
-        super().__init__(partitions, leaders=leaders, away=Away(1, self.nodes))
+        super().__init__(partitions, leaders=leaders, away=RemoteMarkers(1, self.nodes))
         self.image = self.endings._image
 
     def move(self, leader, *partitions):

@@ -13,7 +13,7 @@ from appliance.base import errors
 from appliance.base.errors import DiskFull
 from appliance.base.os_disk import OsDisk
 from appliance.ioproc.durability import checkpoints
-from appliance.ioproc.durability.log_start_checkpoint import Trims
+from appliance.ioproc.durability.log_start_checkpoint import LogStartCheckpoint
 from appliance.metadata.image import TOPIC
 from appliance.ring import partition_table as columns
 from appliance.ring.messages import DELETE_RECORDS
@@ -111,7 +111,7 @@ def test_a_log_start_that_could_not_be_written_down_is_not_acknowledged(tmp_path
     world.append(p.handle, batch(b"a"))
     world.settle()
     threads = HeldThreads()
-    trims = Trims(disk, threads, ["/data"])
+    trims = LogStartCheckpoint(disk, threads, ["/data"])
     world.questions.checkpoint = trims.add
 
     def ask(token):

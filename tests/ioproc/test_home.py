@@ -19,16 +19,16 @@ from appliance.base.retention_clock import RetentionClock
 from appliance.config.broker import BrokerConfig
 from appliance.config.log_config import LogConfig
 from appliance.ioproc.deletion.deleted_folders import DeletedFolders
-from appliance.ioproc.deletion.partition_deletion import Leaving
-from appliance.ioproc.deletion.undelete import Returning
+from appliance.ioproc.deletion.partition_deletion import PartitionDeletion
+from appliance.ioproc.deletion.undelete import PartitionUndelete
 from appliance.ioproc.durability import checkpoints
-from appliance.ioproc.durability.journal_recovery import LeftJournals
-from appliance.ioproc.durability.log_start_checkpoint import Trims
-from appliance.ioproc.lifecycle.partition_manager import Home
-from appliance.ioproc.lifecycle.partition_opener import Opener
+from appliance.ioproc.durability.journal_recovery import JournalRecovery
+from appliance.ioproc.durability.log_start_checkpoint import LogStartCheckpoint
+from appliance.ioproc.lifecycle.partition_manager import PartitionManager
+from appliance.ioproc.lifecycle.partition_opener import PartitionOpener
 from appliance.ioproc.retention.housekeeping import Housekeeping
 from appliance.ioproc.turn.dispatch import Dispatcher
-from appliance.ioproc.turn.job_context import Ground
+from appliance.ioproc.turn.job_context import JobContext
 from appliance.logstore.log import PartitionLog
 from appliance.metadata.changes import (
     ConfigChanged,
@@ -99,20 +99,22 @@ class Life:
         core = self.world.core
         self.chores = Chores()
         self.world.served.spaces = [self.world.space for _ in dirs.paths]
-        trims = Trims(disk, Chores(), dirs.paths)
-        ground = Ground(disk, dirs, core, events)
+        trims = LogStartCheckpoint(disk, Chores(), dirs.paths)
+        ground = JobContext(disk, dirs, core, events)
         self.keeping = Housekeeping(config, ground, self.chores, trims, RetentionClock())
         self.world.questions.checkpoint = self.now(self.keeping.trims.add)
-        left = LeftJournals(disk, [path for _, path in dirs.online()], clean=clean)
-        opener = Opener(disk, dirs, self.world.table, left, clean=clean)
+        left = JournalRecovery(disk, [path for _, path in dirs.online()], clean=clean)
+        opener = PartitionOpener(disk, dirs, self.world.table, left, clean=clean)
         online = [path for _, path in dirs.online()]
         trash = DeletedFolders(disk, lambda: online, 0, ioprocs)
-        leaving = Leaving(ground, self.keeping, trash, Chores(), lambda partition, now_ms: None)
-        self.returning = Returning(ground, trash, Chores())
+        leaving = PartitionDeletion(
+            ground, self.keeping, trash, Chores(), lambda partition, now_ms: None
+        )
+        self.returning = PartitionUndelete(ground, trash, Chores())
         self.back = []  # what was in the trash
         parts = self.follower, self.keeping, opener, leaving, self.returning, self.back.append
         self.looked = []  # at what changed
-        self.home = Home(seat, ground, *parts, lambda *what: self.looked.append(what))
+        self.home = PartitionManager(seat, ground, *parts, lambda *what: self.looked.append(what))
         self.world.arrivals = Dispatcher(core, self.home.fetch, stays, self.world.endings)
         self.home.open_all(0, NOW_MS)
 
@@ -354,7 +356,7 @@ def test_a_partition_without_records_costs_no_sync_and_comes_back_after_a_power_
     disk.refusing = {}
     disk.power_cut()
     table = PartitionTable(memoryview(bytearray(PartitionTable.bytes_needed(64))), 64)
-    opener = Opener(disk, LogDirs.of("/data"), table, clean=True)
+    opener = PartitionOpener(disk, LogDirs.of("/data"), table, clean=True)
     again, *_ = opener.open_log("t", 0, topic_id("t"), 0, LogConfig(), NOW_MS)
     assert (again.end_offset, again.failure) == (0, None)
 

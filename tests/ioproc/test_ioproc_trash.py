@@ -17,13 +17,13 @@ from appliance.controller.decision import Situation
 from appliance.controller.topics import NewTopic
 from appliance.controller.undelete import UNDELETE, undelete
 from appliance.ioproc.deletion.deleted_folders import LOOK_EVERY_NS, MARK, DeletedFolders
-from appliance.ioproc.deletion.partition_deletion import Leaving
-from appliance.ioproc.deletion.undelete import Returning
-from appliance.ioproc.durability.log_start_checkpoint import Trims
-from appliance.ioproc.lifecycle.partition_manager import Home
-from appliance.ioproc.lifecycle.partition_opener import Opener
+from appliance.ioproc.deletion.partition_deletion import PartitionDeletion
+from appliance.ioproc.deletion.undelete import PartitionUndelete
+from appliance.ioproc.durability.log_start_checkpoint import LogStartCheckpoint
+from appliance.ioproc.lifecycle.partition_manager import PartitionManager
+from appliance.ioproc.lifecycle.partition_opener import PartitionOpener
 from appliance.ioproc.retention.housekeeping import Housekeeping
-from appliance.ioproc.turn.job_context import Ground
+from appliance.ioproc.turn.job_context import JobContext
 from appliance.metadata import trash as trash_file
 from appliance.metadata.image import MetadataImage
 from appliance.metadata.log_dirs import LogDirs
@@ -68,20 +68,22 @@ class Machine:
         dirs = LogDirs.of(DATA)
         core = self.world.core
         self.world.served.spaces = [self.world.space]
-        trims = Trims(self.disk, Chores(), dirs.paths)
-        ground = Ground(self.disk, dirs, core, SILENT)
+        trims = LogStartCheckpoint(self.disk, Chores(), dirs.paths)
+        ground = JobContext(self.disk, dirs, core, SILENT)
         keeping = Housekeeping(self.config, ground, self.chores, trims, RetentionClock())
         self.world.questions.checkpoint = keeping.trims.add
         self.keeping = keeping
-        opener = Opener(self.disk, dirs, self.world.table, clean=clean)
+        opener = PartitionOpener(self.disk, dirs, self.world.table, clean=clean)
         seat = seat_of(DATA, self.config)
         self.follower = types.SimpleNamespace(image=self.image, handles=self.handles)
         trash = DeletedFolders(self.disk, lambda: [DATA], 0, 1)
-        leaving = Leaving(ground, keeping, trash, Chores(), lambda partition, now_ms: None)
-        returning = Returning(ground, trash, Chores())
+        leaving = PartitionDeletion(
+            ground, keeping, trash, Chores(), lambda partition, now_ms: None
+        )
+        returning = PartitionUndelete(ground, trash, Chores())
         self.back = []
         parts = self.follower, keeping, opener, leaving, returning, self.back.append
-        self.home = Home(seat, ground, *parts, lambda *what: None)
+        self.home = PartitionManager(seat, ground, *parts, lambda *what: None)
         self.home.open_all(self.now_ns, self.now_ms)
 
     def apply(self, record):

@@ -8,9 +8,9 @@ from sim.disk import SimDisk
 
 from appliance.base.errors import KAFKA_STORAGE_ERROR, StorageFailed
 from appliance.config.log_config import LogConfig
-from appliance.ioproc.durability.journal_recovery import LeftJournals
+from appliance.ioproc.durability.journal_recovery import JournalRecovery
 from appliance.ioproc.durability.journals import name_of, parse
-from appliance.ioproc.lifecycle.partition_opener import Opener
+from appliance.ioproc.lifecycle.partition_opener import PartitionOpener
 from appliance.ioproc.partitions.partition import Partition
 from appliance.logstore.journal import MOST_OF_ONE
 from appliance.metadata.log_dirs import LogDirs
@@ -33,9 +33,9 @@ class Life:
         if table is None:
             for index in range(PARTITIONS):
                 world.table.add(TOPIC_ID, index)
-        left = LeftJournals(self.disk, [DATA], clean=clean)
+        left = JournalRecovery(self.disk, [DATA], clean=clean)
         left.read_journals()
-        opener = Opener(self.disk, LogDirs.of(DATA), world.table, left, clean=clean)
+        opener = PartitionOpener(self.disk, LogDirs.of(DATA), world.table, left, clean=clean)
         self.partitions = []
         for index in range(PARTITIONS):
             log, *_ = opener.open_log("t", index, TOPIC_ID, index, LogConfig(), NOW_MS)
@@ -239,7 +239,7 @@ def test_a_journal_stays_as_long_as_a_partition_that_it_holds_is_not_open():
     life.world.journal_writes.run_all()
     life.world.turn()
     life.disk.power_cut()
-    left = LeftJournals(life.disk, [DATA], clean=False)
+    left = JournalRecovery(life.disk, [DATA], clean=False)
     left.read_journals()
     left.opened(TOPIC_ID, 1)
     left.remove_served(lambda topic_id: False)
@@ -252,7 +252,7 @@ def test_a_journal_stays_as_long_as_a_partition_that_it_holds_is_not_open():
 @pytest.mark.parametrize(("me", "removes"), [(0, True), (1, False)])
 def test_one_process_alone_removes_a_journal(me, removes):
     life = Life()
-    left = LeftJournals(life.disk, [DATA], me, 2, clean=True)
+    left = JournalRecovery(life.disk, [DATA], me, 2, clean=True)
     left.read_journals()
     left.remove_served(lambda topic_id: False)
     assert (life.files() == []) == removes

@@ -10,7 +10,7 @@ from test_log_dirs import A, B
 
 from appliance.base import errors
 from appliance.base.errors import StorageFailed
-from appliance.ioproc.durability.journal_recovery import LeftJournals
+from appliance.ioproc.durability.journal_recovery import JournalRecovery
 from appliance.ioproc.durability.journals import parse
 from appliance.metadata.log_dirs import LogDirs
 from appliance.ring import partition_table as columns
@@ -89,7 +89,7 @@ def test_a_journal_that_cannot_be_read_takes_only_its_folder_offline(cluster, nu
 
 
 def test_a_folder_whose_journals_cannot_be_looked_for_is_offline(cluster, monkeypatch):
-    find = LeftJournals.read_journals
+    find = JournalRecovery.read_journals
 
     def refused(path):
         raise StorageFailed(path, errno.EIO, "broken")
@@ -99,7 +99,7 @@ def test_a_folder_whose_journals_cannot_be_looked_for_is_offline(cluster, monkey
             patch.setattr(cluster.disk, "listdir", refused)
             return find(left)
 
-    monkeypatch.setattr(LeftJournals, "read_journals", finding)
+    monkeypatch.setattr(JournalRecovery, "read_journals", finding)
     life = cluster.live()
     assert not life.world.core.partitions
     assert life.said().count("log-dir-failed") == 2
@@ -120,7 +120,7 @@ def test_a_journal_that_another_process_removes_meanwhile_takes_nothing_offline(
     cluster, monkeypatch
 ):
     """It was listed, and is gone when it is read: whose it was had all that it held."""
-    find, listdir = LeftJournals.read_journals, cluster.disk.listdir
+    find, listdir = JournalRecovery.read_journals, cluster.disk.listdir
     gone = iter(["ioproc-9.1.journal"])
 
     def finding(left):
@@ -128,7 +128,7 @@ def test_a_journal_that_another_process_removes_meanwhile_takes_nothing_offline(
             patch.setattr(cluster.disk, "listdir", lambda path: [*listdir(path), *gone])
             return find(left)
 
-    monkeypatch.setattr(LeftJournals, "read_journals", finding)
+    monkeypatch.setattr(JournalRecovery, "read_journals", finding)
     life = cluster.live()
     assert [p.log.end_offset for p in life.world.core.partitions.values()] == [2, 2]
     assert "log-dir-failed" not in life.said()

@@ -7,9 +7,9 @@ import pytest
 from core_world import World, batch
 
 from appliance.base import errors
-from appliance.ioproc.coordination.orphaned_transactions import LeftOpen
-from appliance.ioproc.lifecycle.isolation import Isolating
-from appliance.ioproc.log_folders.directory_reports import Whereabouts
+from appliance.ioproc.coordination.orphaned_transactions import OrphanedTransactions
+from appliance.ioproc.lifecycle.isolation import IsolationCheck
+from appliance.ioproc.log_folders.directory_reports import DirectoryReports
 from appliance.ioproc.log_folders.folder_probe import FolderProbe
 from appliance.ioproc.metadata_replay import CoordinatorFollowing
 from appliance.ioproc.partition_failures import ANSWERS
@@ -94,11 +94,11 @@ def test_a_question_that_fails_is_answered(world, monkeypatch, op):
 
 
 CHORES = {
-    LeftOpen: "ask_due",
+    OrphanedTransactions: "ask_due",
     Replicas: "tick",
-    Whereabouts: "tick",
+    DirectoryReports: "tick",
     FolderProbe: "tick",
-    Isolating: "tick",
+    IsolationCheck: "tick",
     CoordinatorFollowing: "tell_gone",
 }
 
@@ -115,5 +115,5 @@ def test_a_chore_that_fails_is_told_and_records_are_served(tmp_path, monkeypatch
     produce(world, client, 2)
     assert fetch(world, client, 0).records
     with open(f"/proc/self/fd/{world.fd}") as said:
-        assert any(" bug " in line for line in said) or kind in (LeftOpen, Replicas)
+        assert any(" bug " in line for line in said) or kind in (OrphanedTransactions, Replicas)
     world.close()

@@ -14,15 +14,15 @@ from appliance.base.retention_clock import RetentionClock
 from appliance.base.space import SpaceGuard
 from appliance.config.broker import BrokerConfig
 from appliance.config.log_config import LogConfig
-from appliance.ioproc.durability.journal_recovery import LeftJournals
-from appliance.ioproc.durability.log_start_checkpoint import Trims
-from appliance.ioproc.lifecycle.partition_opener import Opener
+from appliance.ioproc.durability.journal_recovery import JournalRecovery
+from appliance.ioproc.durability.log_start_checkpoint import LogStartCheckpoint
+from appliance.ioproc.lifecycle.partition_opener import PartitionOpener
 from appliance.ioproc.log_folders import alter_log_dirs
-from appliance.ioproc.log_folders.alter_log_dirs import Moves
+from appliance.ioproc.log_folders.alter_log_dirs import LogDirMoves
 from appliance.ioproc.partitions.partition import Partition
 from appliance.ioproc.retention.housekeeping import Housekeeping
 from appliance.ioproc.turn.dispatch import Dispatcher
-from appliance.ioproc.turn.job_context import Ground
+from appliance.ioproc.turn.job_context import JobContext
 from appliance.metadata.log_dirs import LogDirs
 from appliance.ring import partition_table as columns
 from appliance.ring.messages import MOVE, MOVED
@@ -86,12 +86,12 @@ def life(disk, control, table, tmp_log, ids=IDS):
     world = World(DATA, disk=disk, table=table, folders=dirs.paths)
     world.served.spaces = [world.space, world.space]
     config = BrokerConfig.of({"node.id": "1"})
-    trims = Trims(disk, Jobs(), dirs.paths)
-    ground = Ground(disk, dirs, world.core, tmp_log)
+    trims = LogStartCheckpoint(disk, Jobs(), dirs.paths)
+    ground = JobContext(disk, dirs, world.core, tmp_log)
     keeping = Housekeeping(config, ground, Jobs(), trims, RetentionClock())
-    left = LeftJournals(disk, dirs.paths, clean=False)
+    left = JournalRecovery(disk, dirs.paths, clean=False)
     left.read_journals()
-    opener = Opener(disk, dirs, table, left, clean=False)
+    opener = PartitionOpener(disk, dirs, table, left, clean=False)
     for index in range(PARTITIONS):
         rules, wanted = LogConfig(**CONFIG), DIRS.ids[control.places[index]]
         log, number, _ = opener.open_log("t", index, TOPIC_ID, index, rules, NOW_MS, wanted)
@@ -102,7 +102,7 @@ def life(disk, control, table, tmp_log, ids=IDS):
         world.core.add(partition, world.now_ns)
     for stale in opener.stale:
         disk.rename(stale, f"{stale}-gone")
-    moves = Moves(
+    moves = LogDirMoves(
         ground,
         keeping,
         Jobs(),
@@ -355,7 +355,7 @@ def test_a_partition_whose_live_folder_is_away_is_not_taken_from_its_copy(moved,
     control.places[0] = 1  # written down, and then all ended
     world.disk.process_death()
     dirs = LogDirs(DIRS.paths, (None, IDS[1]))
-    opener = Opener(world.disk, dirs, fresh_table(), clean=False)
+    opener = PartitionOpener(world.disk, dirs, fresh_table(), clean=False)
     with pytest.raises(StorageFailed, match="offline"):
         opener.open_log("t", 0, TOPIC_ID, 0, LogConfig(**CONFIG), NOW_MS, IDS[1])
     again, moves, _ = life(world.disk, control, fresh_table(), tmp_log)

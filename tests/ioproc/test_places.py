@@ -8,7 +8,7 @@ from core_world import World, batch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from appliance.ioproc.partitions.file_positions import MOST_ENDS, UNKNOWN, Places
+from appliance.ioproc.partitions.file_positions import MOST_ENDS, UNKNOWN, FilePositions
 from appliance.ring import partition_table as columns
 from appliance.wire.batch_header import read_header
 
@@ -116,7 +116,7 @@ def test_a_lagging_follower_leaves_the_place_in_an_earlier_segment(tmp_path):
 
 
 def test_places_in_segments_that_are_replaced_are_forgotten():
-    places = Places(0, 500)
+    places = FilePositions(0, 500)
     places.ends.append((8, 5, 90))
     places.set_visible(8, 8)
     places.drop_places(5, 8, 8)
@@ -128,7 +128,7 @@ def test_places_in_segments_that_are_replaced_are_forgotten():
 
 
 def test_ends_that_nothing_reaches_are_bounded():
-    places = Places(0, 0)
+    places = FilePositions(0, 0)
     for end in range(3 * MOST_ENDS):
         places.ends.append((end, 0, end * 10))
     places.set_visible(3 * MOST_ENDS, 1)

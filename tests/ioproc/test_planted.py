@@ -141,10 +141,10 @@ def test_partitions_come_and_go(tmp_path, monkeypatch):
         monkeypatch, HOME, lambda plants: comes_and_goes(tmp_path / str(next(numbers)), plants)
     )
     assert {
-        "Leaving._let_go",
+        "PartitionDeletion._let_go",
         "DeletedFolders.expire_folders",
         "PartitionRoles._tell",
-        "Home._open",
+        "PartitionManager._open",
     } <= set(names)
 
 
@@ -186,7 +186,12 @@ def syncs(folder, plants):
     told.check(plants)
 
 
-BARRIERS = ("Syncing._sync", "Pulling.run_once", "Loading.load_slice", "Leader._hear")
+BARRIERS = (
+    "GroupCommit._sync",
+    "ReplicaFetchers.run_once",
+    "Loading.load_slice",
+    "LeaderFetcher._hear",
+)
 """Functions that catch what others raise, and the one that a loop calls, which catches it."""
 
 
@@ -198,7 +203,12 @@ def test_syncs(tmp_path, monkeypatch):
         lambda plants: syncs(tmp_path / str(next(numbers)), plants),
         BARRIERS,
     )
-    assert {"Syncing.begin_syncs", "Syncing._end", "Journals._begin", "Syncing.tick"} <= set(names)
+    assert {
+        "GroupCommit.begin_syncs",
+        "GroupCommit._end",
+        "Journals._begin",
+        "GroupCommit.tick",
+    } <= set(names)
 
 
 # Compaction ---------------------------------------------------------------------------------------
@@ -232,7 +242,9 @@ def test_compaction(tmp_path, monkeypatch):
         (log_cleaner, swap),
         lambda plants: cleans(tmp_path / str(next(numbers)), plants),
     )
-    assert {"Cleaning._choose", "Cleaning._replace", "Cleaning._keys", "swap.replace"} <= set(names)
+    assert {"LogCleaner._choose", "LogCleaner._replace", "LogCleaner._keys", "swap.replace"} <= set(
+        names
+    )
 
 
 # Moves between log folders ------------------------------------------------------------------------
@@ -287,7 +299,12 @@ def test_moves(tmp_path, monkeypatch):
         (alter_log_dirs, file_copy),
         lambda plants: moves(tmp_path / str(next(numbers)), plants),
     )
-    assert {"Moves._change", "Moves._copy_rest", "file_copy.seal", "Moves._open"} <= set(names)
+    assert {
+        "LogDirMoves._change",
+        "LogDirMoves._copy_rest",
+        "file_copy.seal",
+        "LogDirMoves._open",
+    } <= set(names)
 
 
 # Fetching from leaders ----------------------------------------------------------------------------
@@ -343,7 +360,7 @@ def test_fetching(tmp_path, monkeypatch):
         BARRIERS,
     )  # fmt: skip
     assert {
-        "Leader._take_records",
+        "LeaderFetcher._take_records",
         "DivergenceTruncation._go_back",
         "fetched_records.append_fetched",
     } <= set(names)

@@ -44,7 +44,13 @@ READS = (
     "Follower._level_with", "Follower._replay_batch", "Follower._apply",
 )  # fmt: skip
 """How far this process has replayed is in doubt behind them: it ends, and begins anew."""
-BARRIERS = ("PartitionRoles.tell_roles", "Home._run", "Home._mend", "Home._confine", "Home.busy")
+BARRIERS = (
+    "PartitionRoles.tell_roles",
+    "PartitionManager._run",
+    "PartitionManager._mend",
+    "PartitionManager._confine",
+    "PartitionManager.busy",
+)
 
 
 def follows(folder, plants, *, of_io=True):
@@ -100,8 +106,10 @@ def test_metadata_is_followed(tmp_path, monkeypatch):
         monkeypatch, MODULES, lambda plants: follows(tmp_path / str(next(numbers)), plants),
         (*READS, *BARRIERS),
     )  # fmt: skip
-    wanted = {"replay.replay", "MetadataImage.apply", "follower.decode_record", "Home.apply",
-              "Home._added", "Guarding.follow", "ReplicationThrottling.follow"}  # fmt: skip
+    wanted = {
+        "replay.replay", "MetadataImage.apply", "follower.decode_record", "PartitionManager.apply",
+        "PartitionManager._added", "Guarding.follow", "ReplicationThrottling.follow",
+    }  # fmt: skip
     assert wanted <= set(names), names
 
 
@@ -130,6 +138,6 @@ def test_a_network_process_follows_it(tmp_path, monkeypatch):
         follows(tmp_path / str(next(numbers)), plants, of_io=False)
 
     names = play(monkeypatch, NETPROC, story, TURNS)
-    wanted = {"replay.replay", "MetadataImage.apply", "Guarding.follow", "Sealing.follow",
+    wanted = {"replay.replay", "MetadataImage.apply", "Guarding.follow", "TlsListeners.follow",
               "MetadataFollowing._set_limits", "MetadataFollowing._forget"}  # fmt: skip
     assert wanted <= set(names), names

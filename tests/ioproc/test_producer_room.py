@@ -9,7 +9,7 @@ from core_world import NOW_MS, World, batch
 
 from appliance.base import errors
 from appliance.config import bounds
-from appliance.ioproc.requests.producer_limit import SILENT_MS, ProducerRoom
+from appliance.ioproc.requests.producer_limit import SILENT_MS, ProducerLimit
 from appliance.ring.messages import APPEND, APPENDED, UNVERIFIED, Message
 from appliance.wire.batch import NewRecord, build_batch
 
@@ -21,7 +21,7 @@ def world(tmp_path):
     world = World(tmp_path)
     world.reached = []
     world.served.reach = lambda bound, why: world.reached.append((bound, why))
-    world.core.appends.producers = ProducerRoom(world.served, MOST)
+    world.core.appends.producers = ProducerLimit(world.served, MOST)
     world.add("t", 0)
     world.add("t", 1)
     return world
@@ -89,7 +89,7 @@ def test_whoever_asks_for_a_guard_only_counts(world):
 def test_room_is_counted_as_what_is_there(world):
     """Whatever comes and goes, in any order."""
     rng = random.Random(5)
-    room = world.core.appends.producers = ProducerRoom(world.served, 40)
+    room = world.core.appends.producers = ProducerLimit(world.served, 40)
     for later in range(300):
         if rng.random() < 0.1:
             states = rng.choice(list(world.served.partitions.values())).log.producers

@@ -13,8 +13,8 @@ from sim.disk import PowerCut, SimDisk
 from appliance.base import errors
 from appliance.base.errors import DiskFull
 from appliance.ioproc.durability import checkpoints
-from appliance.ioproc.replica_fetcher.fetch_lanes import Level
-from appliance.ioproc.replica_fetcher.leader_fetcher import HURRY_MS, Leader
+from appliance.ioproc.replica_fetcher.fetch_lanes import CaughtUpLane
+from appliance.ioproc.replica_fetcher.leader_fetcher import HURRY_MS, LeaderFetcher
 from appliance.replication.follower import Position
 from appliance.ring import partition_table as columns
 from appliance.wire import markers
@@ -379,7 +379,7 @@ def test_who_follows_many_gives_a_question_up_later(follower):
     would be told again and again."""
 
     def given_up_ms(count):
-        made = Leader(OTHER, follower.env, Level(follower.env))
+        made = LeaderFetcher(OTHER, follower.env, CaughtUpLane(follower.env))
         for number in range(count):
             made._fetcher.at((bytes(16), number), Position(0, 0, 0, 0))
         assert made._fetcher.next_fetch(0) is not None

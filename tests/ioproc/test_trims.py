@@ -7,7 +7,7 @@ from test_home import Cluster
 
 from appliance.ioproc.durability import checkpoints
 from appliance.ioproc.durability.group_commit import EPOCHS_A_TURN
-from appliance.ioproc.durability.log_start_checkpoint import A_JOB, Trims
+from appliance.ioproc.durability.log_start_checkpoint import A_JOB, LogStartCheckpoint
 from appliance.logstore.removal import Removal
 from appliance.ring.messages import DELETE_RECORDS
 
@@ -18,7 +18,7 @@ def world():
     disk.mkdir("/data")
     world = World("/data", disk=disk)
     world.held = HeldThreads()
-    world.trims = Trims(disk, world.held, ["/data"])
+    world.trims = LogStartCheckpoint(disk, world.held, ["/data"])
     world.questions.checkpoint = world.trims.add
     world.many = [world.add(index=index) for index in range(40)]
     for partition in world.many:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from appliance.base import errors
 from appliance.config import bounds
 from appliance.ioproc.partitions import fetch_watches
-from appliance.ioproc.partitions.fetch_watches import FetchWatch, Watches, rows_of
+from appliance.ioproc.partitions.fetch_watches import FetchWatch, FetchWatches, rows_of
 from appliance.ring.messages import (
     APPENDED,
     CANCEL,
@@ -39,7 +39,7 @@ STEPS = st.lists(
 
 @given(STEPS)
 def test_tells_like_a_list(steps):
-    kept, twin = Watches(), []  # (peer, request, number, kinds, rows)
+    kept, twin = FetchWatches(), []  # (peer, request, number, kinds, rows)
     for number, (action, *rest) in enumerate(steps):
         if action == "watch":
             peer, request, kinds, rows = rest
@@ -68,7 +68,7 @@ def test_tells_like_a_list(steps):
 
 
 def test_a_netproc_has_so_many_and_no_more():
-    kept = Watches()
+    kept = FetchWatches()
     for number in range(fetch_watches.MOST):
         assert kept.add(FetchWatch(0, number << 32, 1, {1}))
     assert not kept.add(FetchWatch(0, 1 << 50, 1, {1}))

@@ -6,7 +6,7 @@ import pytest
 from core_world import World
 
 from appliance.base.errors import StorageFailed
-from appliance.ioproc.log_folders.directory_reports import AGAIN_MS, NOWHERE, Whereabouts
+from appliance.ioproc.log_folders.directory_reports import AGAIN_MS, NOWHERE, DirectoryReports
 from appliance.metadata.log_dirs import LOST
 from appliance.metadata.parts import BrokerImage, PartitionImage, TopicImage
 from appliance.replication.role import role_of
@@ -30,7 +30,7 @@ class Story:
         self.image = self.world.image
         self.told = []
         self.epoch = 0
-        self.where = Whereabouts(
+        self.where = DirectoryReports(
             US, self.world.served, lambda: self.image, lambda *what: self.told.append(what)
         )
         self.world.core._observers += (self.where,)

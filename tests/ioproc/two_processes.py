@@ -16,9 +16,9 @@ from appliance.base.ids import TRANSACTIONS_TOPIC
 from appliance.config.log_config import LogConfig
 from appliance.coordinators.transactions.states import NAMES
 from appliance.ioproc.coordination.marker_sender import LONGEST_REST_MS
-from appliance.ioproc.coordination.orphaned_transactions import LeftOpen
-from appliance.ioproc.durability.journal_recovery import LeftJournals
-from appliance.ioproc.lifecycle.partition_opener import Opener
+from appliance.ioproc.coordination.orphaned_transactions import OrphanedTransactions
+from appliance.ioproc.durability.journal_recovery import JournalRecovery
+from appliance.ioproc.lifecycle.partition_opener import PartitionOpener
 from appliance.ioproc.partitions.partition import Partition
 from appliance.metadata.log_dirs import LogDirs
 from appliance.ring.counters import Counters
@@ -70,11 +70,11 @@ class Process(Ends):
         self.rows.update(both.rows)
         writers = {me: self.own.writer, self.other: self.writer}
         parts = self.core.appends, self.core.partitions, lambda: self.known, self.rows, self.events
-        self.left = self.arrivals._left = LeftOpen(me, writers, self.host, *parts)
+        self.left = self.arrivals._left = OrphanedTransactions(me, writers, self.host, *parts)
         self.endings.follow(self.known)
-        left = LeftJournals(both.disk, [DATA], me, PROCESSES, clean=False)
+        left = JournalRecovery(both.disk, [DATA], me, PROCESSES, clean=False)
         assert left.read_journals() == {}
-        opener = Opener(both.disk, LogDirs.of(DATA), both.table, left, clean=False)
+        opener = PartitionOpener(both.disk, LogDirs.of(DATA), both.table, left, clean=False)
         for (topic_id, index), handle in both.rows.items():
             if home_of(topic_id, index, PROCESSES) == me:
                 name = self.known.topics_by_id[topic_id].name

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from appliance.config.broker import BrokerConfig
 from appliance.netproc.connections.connection import Connection
 from appliance.netproc.connections.connection_states import STARVING
-from appliance.netproc.connections.connection_sweep import Sweeping
+from appliance.netproc.connections.connection_sweep import ConnectionSweep
 from appliance.netproc.connections.connections import Connections
 from appliance.netproc.connections.connections_state import ConnectionsState
 from appliance.netproc.connections.receivers import RequestReceiver
@@ -114,7 +114,7 @@ class FloorPlan:
     def sweep(self, now_ns, idle_ns, patience_ns, least_rate=0):
         """What the server does once a second."""
         self.shared.now_ns = max(self.shared.now_ns, now_ns)
-        sweeping = Sweeping(self.shared, idle_ns, patience_ns, least_rate)
+        sweeping = ConnectionSweep(self.shared, idle_ns, patience_ns, least_rate)
         for connection in list(self.shared.open.values()):
             sweeping.sweep(connection, now_ns)
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from appliance.netproc.limits.connection_limits import ConnectionLimits
-from appliance.netproc.limits.connection_rate import ConnectionArrivals
+from appliance.netproc.limits.connection_rate import ConnectionRate
 from appliance.quotas.limits import CONNECTION, IP
 from appliance.quotas.meters import Meters
 from appliance.quotas.window import Windows
@@ -41,7 +41,7 @@ class World:
             event_seldom=lambda *args, **_: self.lines.append(args[1]),
         )
         clock = SimpleNamespace(monotonic_ns=lambda: self.now)
-        self.arrivals = ConnectionArrivals(meters, self.limits, loop, clock, log)
+        self.arrivals = ConnectionRate(meters, self.limits, loop, clock, log)
         self.door = SimpleNamespace(sock=Socket())
 
 

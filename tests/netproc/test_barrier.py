@@ -7,10 +7,10 @@ import pytest
 
 from appliance.handlers.registry import controllers_handlers
 from appliance.netproc.connections.connection import Connection
-from appliance.netproc.connections.connection_sweep import Sweeping
-from appliance.netproc.limits.connection_rate import ConnectionArrivals
+from appliance.netproc.connections.connection_sweep import ConnectionSweep
+from appliance.netproc.limits.connection_rate import ConnectionRate
 from appliance.netproc.requests.intake import Intake
-from appliance.netproc.transport.tls_listeners import Sealing
+from appliance.netproc.transport.tls_listeners import TlsListeners
 from appliance.ring.messages import APPEND, APPENDED
 from tests.netproc.netproc_world import World
 from tests.netproc.test_server import produce_body
@@ -159,7 +159,7 @@ def test_a_cause_is_told_with_its_traceback_once(world):
 CONNECTIONS = {
     Intake: ["request", "_identify", "level"],
     Connection: ["ready", "_receive", "_take", "flush", "resume"],
-    Sweeping: ["sweep"],
+    ConnectionSweep: ["sweep"],
 }
 
 
@@ -215,7 +215,7 @@ def test_a_connection_that_cannot_begin_leaves_nothing(world, monkeypatch, name)
 
 @PLANTED
 @pytest.mark.parametrize(
-    ("kind", "name"), [(Sealing, "reload_changed"), (ConnectionArrivals, "reopen_due")]
+    ("kind", "name"), [(TlsListeners, "reload_changed"), (ConnectionRate, "reopen_due")]
 )
 def test_a_chore_that_fails_is_told_and_others_are_done(world, monkeypatch, kind, name):
     other = world.client()

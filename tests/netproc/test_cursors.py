@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.handlers.exchange import Route
-from appliance.netproc.files.fetch_cursors import Cursors
+from appliance.netproc.files.fetch_cursors import FetchCursors
 from appliance.netproc.files.segment_files import SegmentFiles
 from appliance.ring import partition_table as columns
 from appliance.ring.partition_table import PartitionTable
@@ -27,7 +27,7 @@ class World:
         self.folder = Path(root) / "flights-0"
         self.folder.mkdir()
         self.segments = SegmentFiles(TABLE, [str(root)])
-        self.cursors = Cursors()
+        self.cursors = FetchCursors()
         self.end = self.base = self.size = 0
 
     def write(self, counts, first=0, entry_every=1, end=None):

@@ -3,7 +3,7 @@
 import pytest
 
 from appliance.metadata.changes import TopicRemoved
-from appliance.netproc.connections.client_activity import ROLES, Habits, topics_removed
+from appliance.netproc.connections.client_activity import ROLES, ClientActivity, topics_removed
 from appliance.wire.fetch import FetchPartition
 
 PRODUCE, FETCH, METADATA, JOIN, PRODUCER_ID, API_VERSIONS = 0, 1, 3, 11, 22, 18
@@ -12,7 +12,7 @@ GONE = [TopicRemoved("flights", ID, 1)]
 
 
 def client(*keys, asks=(), reads=(), name=b"c", address="a"):
-    habits = Habits(address)
+    habits = ClientActivity(address)
     for key in (API_VERSIONS, METADATA, *keys):
         habits.learn(ROLES[key], name)
     for topic in asks:

@@ -7,14 +7,14 @@ import threading
 import pytest
 
 from appliance.netproc.sasl import credential_hashing
-from appliance.netproc.sasl.credential_hashing import Hashing
+from appliance.netproc.sasl.credential_hashing import CredentialHashing
 from appliance.shell.threads import on_thread_death
 
 WAITING = 64
 
 
 class Poll:
-    """The part of a loop that `Hashing` uses."""
+    """The part of a loop that `CredentialHashing` uses."""
 
     def __init__(self):
         self._poll = select.poll()
@@ -38,7 +38,7 @@ def planted():
 )
 def test_the_result_comes_by_the_loop_and_an_exception_lets_nobody_in(work, said):
     loop, found = Poll(), []
-    asked = Hashing(loop, WAITING)
+    asked = CredentialHashing(loop, WAITING)
     assert asked.ask_thread(work, found.append)
     while not found:
         loop.turn()
@@ -62,7 +62,7 @@ def test_a_thread_that_cannot_ring_is_told_as_dead(monkeypatch):
     before = threading.excepthook
     on_thread_death(on_death)
     try:
-        asked = Hashing(Poll(), WAITING)
+        asked = CredentialHashing(Poll(), WAITING)
         monkeypatch.setattr(credential_hashing.os, "eventfd_write", fails)
         assert asked.ask_thread(lambda: True, told.append)
         assert died.wait(60)
@@ -76,7 +76,7 @@ def test_without_a_thread_or_a_descriptor_the_login_is_refused_and_the_next_one_
     monkeypatch, lacks
 ):
     loop, found = Poll(), []
-    asked = Hashing(loop, WAITING)
+    asked = CredentialHashing(loop, WAITING)
 
     def no_thread(_):
         raise RuntimeError("can't start new thread")
@@ -100,7 +100,7 @@ def test_without_a_thread_or_a_descriptor_the_login_is_refused_and_the_next_one_
 
 def test_as_many_wait_as_may():
     loop, found, go = Poll(), [], threading.Event()
-    asked = Hashing(loop, WAITING)
+    asked = CredentialHashing(loop, WAITING)
     for _ in range(WAITING):
         assert asked.ask_thread(go.wait, found.append)
     assert not asked.ask_thread(go.wait, found.append)

@@ -8,7 +8,7 @@ from sim.served.home import DATA, Home
 from sim.served.story import play
 
 from appliance.config.log_config import LogConfig
-from appliance.ioproc.durability.journal_recovery import LeftJournals
+from appliance.ioproc.durability.journal_recovery import JournalRecovery
 from tests.seeds import plays
 
 
@@ -73,7 +73,7 @@ class ForgetsJournals(Home):
     """A start does not go on with what they hold."""
 
     def left_journals(self):
-        return LeftJournals(self.disk, [DATA], clean=True)
+        return JournalRecovery(self.disk, [DATA], clean=True)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from appliance.config.log_config import LogConfig
 from appliance.coordinators.groups.kind import GROUPS
 from appliance.coordinators.transactions.kind import TransactionsKind
 from appliance.coordinators.transactions.shard import TransactionShard
-from appliance.ioproc.coordination.marker_sender import Endings
+from appliance.ioproc.coordination.marker_sender import MarkerSender
 from appliance.ring.messages import ABORTED, APPEND, TRUSTED
 from tests.alone import alone
 from tests.seeds import plays
@@ -31,7 +31,7 @@ def test_transactions_are_whole_whatever_ends_a_life(some):
 # Bugs that must be found --------------------------------------------------------------------------
 
 
-class SkipsAMarker(Endings):
+class SkipsAMarker(MarkerSender):
     """One partition of an ending is taken as done."""
 
     def begin_ending(self, ending, owner, tell):
@@ -42,7 +42,7 @@ class SkipsAMarker(Endings):
                 return
 
 
-class ForgetsWhatWasSent(Endings):
+class ForgetsWhatWasSent(MarkerSender):
     """What a dead home did not answer is not asked again."""
 
     def changed(self, home, *, up):

@@ -27,10 +27,10 @@ from appliance.coordinators.runtime.shard import ACTIVE, LOADING, Shard
 from appliance.ioproc.coordination.coordinator_loading import Loading, LoadResult, Loads
 from appliance.ioproc.coordination.coordinator_partition import LedCoordinator
 from appliance.ioproc.coordination.long_work import LONG_ANSWER, LONG_ANSWERS, LongWork, has_many
-from appliance.ioproc.coordination.marker_sender import Endings
+from appliance.ioproc.coordination.marker_sender import MarkerSender
 from appliance.ioproc.coordination.pending_requests import PendingRequest, PendingRequests
 from appliance.ioproc.netproc_peer import NetprocPeer
-from appliance.ioproc.partition_failures import Failures
+from appliance.ioproc.partition_failures import PartitionFailures
 from appliance.ioproc.partitions.partition import Partition
 from appliance.ioproc.requests.appends import Appends
 from appliance.metadata.image import MetadataImage
@@ -64,7 +64,7 @@ class CoordinatorHost:
         self,
         kind: Kind,
         appends: Appends,
-        failures: Failures,
+        failures: PartitionFailures,
         config: BrokerConfig,
         writers: Mapping[int, RingWriter],
         image: MetadataImage,
@@ -73,7 +73,7 @@ class CoordinatorHost:
         counts: ErrorCounts,
         callers: Callers,
         events: EventLog,
-        endings: Endings,
+        endings: MarkerSender,
     ) -> None:
         self.apis = kind.APIS
         self.decided = False

@@ -26,7 +26,7 @@ from appliance.base.home import home_of
 from appliance.base.level import LevelTime
 from appliance.coordinators.runtime.call import NEVER
 from appliance.coordinators.runtime.ending import Ending, Partition
-from appliance.ioproc.coordination.remote_markers import Away, Marker
+from appliance.ioproc.coordination.remote_markers import Marker, RemoteMarkers
 from appliance.metadata.image import MetadataImage
 from appliance.ring.messages import MARK, MARK_COMMIT
 from appliance.ring.ring import RingWriter
@@ -49,7 +49,7 @@ Tell = Callable[[tuple[Partition, ...], int], bool]
 """Tells the coordinator where markers are now (now in ms); False: it can write nothing down yet."""
 
 
-class Carried:
+class PendingMarkers:
     """An ending that is carried out. back: by share, partitions that are kept back; room: how many
     more of a share may be queued, of a large ending. left: how many the owner was not told of.
     written: those of them that have their marker. refusals: how often the owner could not write in
@@ -75,7 +75,7 @@ class MarkerStep(NamedTuple):
     """One partition of an ending. share: whose it is of those that are kept back: of a home, by its
     index, or of a node. refusals: how many it was answered with in a row."""
 
-    carried: Carried
+    carried: PendingMarkers
     partition: Partition
     share: int = 0
     refusals: int = 0
@@ -95,7 +95,7 @@ Refused = Callable[[Ending, Partition, int], None]
 """Told of the code with which a marker was refused."""
 
 
-class Endings:
+class MarkerSender:
     """writers: the ring to each I/O process, by index. rows: (topic id, partition) → row of the
     partition table. away: to other nodes. due_ms: when `turn` has something to do, level
     time. time: what that is, where the clock may jump."""
@@ -106,7 +106,7 @@ class Endings:
         image: MetadataImage,
         rows: Mapping[tuple[bytes, int], int],
         refused: Refused,
-        away: Away,
+        away: RemoteMarkers,
         time: LevelTime | None = None,
     ) -> None:
         self._time = time or LevelTime()
@@ -122,12 +122,16 @@ class Endings:
         ] = []  # node, number, error code: since the last turn
         self._unplaced: list[MarkerStep] = []  # whoever leads them is to be looked up
         self._unled: list[MarkerStep] = []  # nobody to ask: they rest from the end of the turn on
-        self._unseen: deque[tuple[Carried, Iterator[Partition]]] = deque()  # of large endings
+        self._unseen: deque[tuple[PendingMarkers, Iterator[Partition]]] = (
+            deque()
+        )  # of large endings
         self._queued: dict[int, deque[MarkerStep]] = {home: deque() for home in writers}
         self._sent: dict[int, dict[int, MarkerStep]] = {home: {} for home in writers}
-        self._resting: list[tuple[int, int, MarkerStep | Carried]] = []  # until when, number, what
-        self._untold: dict[Carried, None] = {}
-        self._of: dict[object, dict[Carried, None]] = {}  # by owner
+        self._resting: list[
+            tuple[int, int, MarkerStep | PendingMarkers]
+        ] = []  # until when, number, what
+        self._untold: dict[PendingMarkers, None] = {}
+        self._of: dict[object, dict[PendingMarkers, None]] = {}  # by owner
         self._up: dict[int, bool] = dict.fromkeys(writers, False)
         self._number = 0
         self.due_ms = NEVER
@@ -136,7 +140,7 @@ class Endings:
 
     def begin_ending(self, ending: Ending, owner: object, tell: Tell) -> None:
         """A decision of this coordinator is committed: its markers are to be written."""
-        carried = Carried(ending, owner, tell)
+        carried = PendingMarkers(ending, owner, tell)
         self._of.setdefault(owner, {})[carried] = None
         if len(ending.partitions) <= SHARE:
             for partition in ending.partitions:
@@ -223,7 +227,7 @@ class Endings:
         if self._to_nodes or self._unled or self._unplaced:
             self._ask_nodes(now_ms)
 
-    def _wake(self, what: MarkerStep | Carried) -> None:
+    def _wake(self, what: MarkerStep | PendingMarkers) -> None:
         if isinstance(what, MarkerStep):
             self._queue(what)
         else:
@@ -298,7 +302,7 @@ class Endings:
 
     # ----------------------------------------------------------------------------------------------
 
-    def _tell(self, carried: Carried, now_ms: int) -> None:
+    def _tell(self, carried: PendingMarkers, now_ms: int) -> None:
         del self._untold[carried]
         assert carried.written and not carried.rests, "there is something new to tell"
         if not carried.tell(tuple(carried.written), now_ms):
@@ -363,7 +367,7 @@ class Endings:
             return home_of(topic.topic_id, partition[1], len(self._writers))
         return _of_node(leader)
 
-    def _one_more(self, carried: Carried, share: int) -> None:
+    def _one_more(self, carried: PendingMarkers, share: int) -> None:
         """The next partition of this share that was kept back, or the next that is looked at."""
         back = carried.back.get(share)
         if back:
@@ -371,7 +375,7 @@ class Endings:
         elif carried.room:
             carried.room[share] = carried.room.get(share, SHARE) + 1
 
-    def _queue_share(self, carried: Carried, partition: Partition, share: int) -> None:
+    def _queue_share(self, carried: PendingMarkers, partition: Partition, share: int) -> None:
         step = MarkerStep(carried, partition, share)
         if share >= 0:
             self._queued[share].append(step)
@@ -400,7 +404,7 @@ class Endings:
         if not (carried.rests or carried.over):
             self._untold[carried] = None
 
-    def _rest(self, what: MarkerStep | Carried, refusals: int, now_ms: int) -> None:
+    def _rest(self, what: MarkerStep | PendingMarkers, refusals: int, now_ms: int) -> None:
         self._number += 1
         rest_ms = min(FIRST_REST_MS << min(refusals - 1, _DOUBLINGS), LONGEST_REST_MS)
         heappush(self._resting, (self._time.of(now_ms) + rest_ms, self._number, what))
@@ -409,5 +413,5 @@ class Endings:
 
     @property
     def under_way(self) -> int:
-        """Endings whose coordinator was not told of all markers."""
+        """MarkerSender whose coordinator was not told of all markers."""
         return sum(map(len, self._of.values()))

@@ -18,7 +18,7 @@ from appliance.base.home import home_of
 from appliance.base.ids import TRANSACTIONS_TOPIC
 from appliance.coordinators.runtime.call import NEVER
 from appliance.ioproc.coordination.coordinator_host import CoordinatorHost
-from appliance.ioproc.coordination.remote_markers import Away
+from appliance.ioproc.coordination.remote_markers import RemoteMarkers
 from appliance.ioproc.netproc_peer import NetprocPeer, refusal
 from appliance.ioproc.partitions.partition import Partition
 from appliance.ioproc.requests.appends import Appends
@@ -76,7 +76,7 @@ class PendingCoordinators:
         return self.led is not None and not self.homes and not self.nodes
 
 
-class LeftOpen:
+class OrphanedTransactions:
     """me: index of this process. writers: the ring to each I/O process, by index. host: of the
     transactions. away: the ways to other nodes, None: there are none. due_ms: when `turn` has
     something to do, wall clock."""
@@ -91,7 +91,7 @@ class LeftOpen:
         image: Callable[[], MetadataImage],
         rows: Mapping[tuple[bytes, int], int],
         events: Log,
-        away: Away | None = None,
+        away: RemoteMarkers | None = None,
     ) -> None:
         self._away = away
         self._me = me

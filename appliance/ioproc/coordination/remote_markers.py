@@ -52,7 +52,7 @@ class BrokerRequests(Protocol):
         ...
 
 
-class Away:
+class RemoteMarkers:
     """node_id: of this node. under_way: nodes whose answer is not there yet."""
 
     __slots__ = ("_asks", "node_id", "under_way")

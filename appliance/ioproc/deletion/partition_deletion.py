@@ -21,7 +21,7 @@ from appliance.ioproc.deletion.deleted_folders import DeletedFolders, Mark, writ
 from appliance.ioproc.log_folders.folder_names import move_away
 from appliance.ioproc.partitions.partition import Partition
 from appliance.ioproc.retention.housekeeping import Housekeeping
-from appliance.ioproc.turn.job_context import Ground
+from appliance.ioproc.turn.job_context import JobContext
 from appliance.logstore.log import PartitionLog
 from appliance.logstore.removal import Removal
 from appliance.shell.flusher import Threads
@@ -47,7 +47,7 @@ Leaves = Callable[[Partition, int], None]
 """(partition, now in ms): it is about to go; nothing works on it when this returns."""
 
 
-class Leaver:
+class DeletedPartition:
     """One partition. before: the metadata below which it was not removed yet. kept: it may come
     back. aside: it is fetched anew, and until then its folder goes aside. removed: its topic is
     there still, and may have another replica here. removal: what is left of it."""
@@ -67,13 +67,13 @@ class Leaver:
         self.failure: Exception | None = None
 
 
-class Leaving:
+class PartitionDeletion:
     """threads: a single one, so that jobs end in the order in which they were submitted.
     leaves: called for each partition before it goes."""
 
     def __init__(
         self,
-        ground: Ground,
+        ground: JobContext,
         housekeeping: Housekeeping,
         trash: DeletedFolders,
         threads: Threads,
@@ -84,10 +84,10 @@ class Leaving:
         self.trash = trash
         self._threads = threads
         self._leaves = leaves
-        self._all: dict[tuple[bytes, int], Leaver] = {}  # who came first, first
-        self._names: dict[tuple[str, int], Leaver] = {}
-        self._queued: dict[Leaver, None] = {}
-        self._closed: dict[Leaver, None] = {}
+        self._all: dict[tuple[bytes, int], DeletedPartition] = {}  # who came first, first
+        self._names: dict[tuple[str, int], DeletedPartition] = {}
+        self._queued: dict[DeletedPartition, None] = {}
+        self._closed: dict[DeletedPartition, None] = {}
 
     @property
     def busy(self) -> bool:
@@ -108,7 +108,9 @@ class Leaving:
             key, name = (partition.topic_id, partition.index), (partition.topic, partition.index)
             if key not in self._all:
                 assert name not in self._names, "its name was given on before it had gone"
-                leaver = Leaver(partition, before, kept=kept, aside=False, removed=removed)
+                leaver = DeletedPartition(
+                    partition, before, kept=kept, aside=False, removed=removed
+                )
                 self._all[key] = self._names[name] = leaver
                 self._queued[leaver] = None
 
@@ -117,7 +119,9 @@ class Leaving:
         said. now: monotonic in ns, wall clock in ms."""
         key, name = (partition.topic_id, partition.index), (partition.topic, partition.index)
         self.make_way(name, key, now)
-        leaver = self._all[key] = self._names[name] = Leaver(partition, 0, kept=False, aside=True)
+        leaver = self._all[key] = self._names[name] = DeletedPartition(
+            partition, 0, kept=False, aside=True
+        )
         self._queued[leaver] = None
         self.make_way(name, key, now)
         return leaver.removal.folder if leaver.removal is not None else ""
@@ -181,7 +185,7 @@ class Leaving:
 
     # The steps ------------------------------------------------------------------------------------
 
-    def _let_go(self, leaver: Leaver, now_ns: int, now_ms: int) -> None:
+    def _let_go(self, leaver: DeletedPartition, now_ns: int, now_ms: int) -> None:
         partition, barrier = leaver.partition, self._core.barrier
         try:
             self._leaves(partition, now_ms)
@@ -192,8 +196,8 @@ class Leaving:
         leaver.step = CLOSED
         self._closed[leaver] = None
 
-    def _some_closed(self) -> list[Leaver]:
-        chosen: list[Leaver] = []
+    def _some_closed(self) -> list[DeletedPartition]:
+        chosen: list[DeletedPartition] = []
         unsynced = 0
         for leaver in islice(self._closed, A_JOB):
             unsynced += leaver.partition.log.unsynced_bytes if leaver.kept else 0
@@ -202,13 +206,13 @@ class Leaving:
             chosen.append(leaver)
         return chosen
 
-    def _rename(self, leavers: list[Leaver], now_ms: int) -> None:
+    def _rename(self, leavers: list[DeletedPartition], now_ms: int) -> None:
         for leaver in leavers:
             del self._closed[leaver]
             leaver.step = AWAY
         self._threads.submit((leavers,), partial(_put_away, self._disk, leavers, now_ms))
 
-    def _renamed(self, leavers: list[Leaver]) -> None:
+    def _renamed(self, leavers: list[DeletedPartition]) -> None:
         for leaver in leavers:
             leaver.step = RENAMED
             try:
@@ -216,7 +220,7 @@ class Leaving:
             except Exception as bug:  # its folder is removed, or found, after the next start
                 self._core.barrier.report_bug("a renaming", bug, partition=leaver.partition)
 
-    def _renamed_one(self, leaver: Leaver) -> None:
+    def _renamed_one(self, leaver: DeletedPartition) -> None:
         partition, removal = leaver.partition, leaver.removal
         if leaver.failure is not None or removal is None:
             cause = leaver.failure
@@ -254,13 +258,13 @@ class Leaving:
                 return
             self._events.event(ERROR, "checkpoint-failed", cause=failure)
 
-    def _gone(self, leavers: Iterable[Leaver]) -> None:
+    def _gone(self, leavers: Iterable[DeletedPartition]) -> None:
         for leaver in leavers:
             partition = leaver.partition
             self._all.pop((partition.topic_id, partition.index), None)
             self._names.pop((partition.topic, partition.index), None)
 
-    def _is_known(self, leaver: Leaver) -> bool:
+    def _is_known(self, leaver: DeletedPartition) -> bool:
         return self._all.get((leaver.partition.topic_id, leaver.partition.index)) is leaver
 
     def _wait(self) -> None:
@@ -279,7 +283,7 @@ class Leaving:
                 self._renamed(leavers)
 
 
-def _put_away(disk: Disk, leavers: list[Leaver], now_ms: int) -> None:
+def _put_away(disk: Disk, leavers: list[DeletedPartition], now_ms: int) -> None:
     """Mark and rename their folders; on any thread, which has their logs for itself."""
     for leaver in leavers:
         log = leaver.partition.log

@@ -14,14 +14,14 @@ from typing import Final
 from appliance.base.disk import Disk
 from appliance.base.errors import StorageFailed
 from appliance.ioproc.deletion.deleted_folders import DeletedFolders, Key
-from appliance.ioproc.turn.job_context import Ground
+from appliance.ioproc.turn.job_context import JobContext
 from appliance.shell.flusher import Threads
 from appliance.shell.log import ERROR
 
 A_JOB: Final = 16
 
 
-class Returner:
+class UndeletedPartition:
     """One partition: its row, name (topic, partition), the folder in the trash. back: the path that
     the folder has again; "" while it has not. failure: why that is not durable."""
 
@@ -35,16 +35,16 @@ class Returner:
         self.failure: StorageFailed | None = None
 
 
-class Returning:
+class PartitionUndelete:
     """threads: a single one, for nothing else."""
 
-    def __init__(self, ground: Ground, trash: DeletedFolders, threads: Threads) -> None:
+    def __init__(self, ground: JobContext, trash: DeletedFolders, threads: Threads) -> None:
         self._disk, self._dirs, self._core, self._events = ground
         self._trash = trash
         self._threads = threads
-        self._queued: dict[int, Returner] = {}
-        self._under_way: dict[int, Returner] = {}
-        self._out: dict[Key, Returner] = {}  # have their names, and are not opened yet
+        self._queued: dict[int, UndeletedPartition] = {}
+        self._under_way: dict[int, UndeletedPartition] = {}
+        self._out: dict[Key, UndeletedPartition] = {}  # have their names, and are not opened yet
 
     @property
     def busy(self) -> bool:
@@ -55,7 +55,7 @@ class Returning:
         """Bring this partition back by and by; False when its folder is not in the trash."""
         if not self._trash.holds(key):
             return False
-        self._queued[handle] = Returner(handle, name, key)
+        self._queued[handle] = UndeletedPartition(handle, name, key)
         return True
 
     def forget_others(self, topics: Mapping[bytes, object]) -> None:
@@ -141,13 +141,13 @@ class Returning:
                     self._core.barrier.report_bug("a partition that comes back", bug)
         return can_be_opened
 
-    def _take_one(self, one: Returner) -> None:
+    def _take_one(self, one: UndeletedPartition) -> None:
         if one.back:
             self._out[one.key] = one
         else:  # whatever is in the way: who opens it finds out
             self._trash.hold_folder(one.key, one.folder)
 
-    def _put_back(self, one: Returner) -> None:
+    def _put_back(self, one: UndeletedPartition) -> None:
         """Its topic was deleted again: to the trash, with the mark that it still has."""
         try:
             if one.back:
@@ -158,7 +158,7 @@ class Returning:
             self._events.event(ERROR, "not-deleted", folder=one.back, cause=failure)
 
 
-def _give_back(disk: Disk, parents: list[str], returners: list[Returner]) -> None:
+def _give_back(disk: Disk, parents: list[str], returners: list[UndeletedPartition]) -> None:
     """Rename the folders to whose names nobody has anything; on any thread. Many share one sync of
     what they lie in."""
     for one in returners:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from appliance.ioproc.durability.journals import Journals
-from appliance.ioproc.partitions.fetch_watches import Watches
+from appliance.ioproc.partitions.fetch_watches import FetchWatches
 from appliance.ioproc.partitions.partition import Partition
 from appliance.logstore import fast_sync
 from appliance.shell.flusher import Done, Tag, Threads, run
@@ -53,7 +53,7 @@ class Synced(NamedTuple):
     failure: Exception | None
 
 
-class Syncing:
+class GroupCommit:
     """The syncs of one ioproc. pending: whether there is something in the rings at this moment.
     under_way: syncs and groups on threads. wanted: those to begin with `start`. due_ns: when `tick`
     has something to do. watches: who waits for any of many partitions. count_flush: receives the ns
@@ -97,7 +97,7 @@ class Syncing:
         self.dirty: dict[Partition, int] = {}  # → when it became dirty (monotonic ns), oldest first
         self.unseen: dict[Partition, int] = {}  # → since when (monotonic ns), oldest first
         self.moved: dict[Partition, None] = {}  # whose recovery point moved since a checkpoint
-        self.watches = Watches()
+        self.watches = FetchWatches()
         self.average_ns = 200_000
 
     def request_sync(self, partition: Partition) -> None:

@@ -20,7 +20,7 @@ Failed = dict[str, StorageFailed]
 """By path: why it could not be read, or removed."""
 
 
-class LeftJournals:
+class JournalRecovery:
     """paths: of the log folders. ioprocs: how many processes there are now, of which this is number
     `me`. clean: the appliance before ended in order, so that nothing in them is needed. Empty until
     `find`."""

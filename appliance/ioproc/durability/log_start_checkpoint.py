@@ -26,7 +26,7 @@ Told = Callable[[StorageFailed | None], None]
 """Called when it is durable, or with what kept it from being so."""
 
 
-class Trims:
+class LogStartCheckpoint:
     """threads: a single one, for nothing else. paths: of the log folders. trimmed: partitions of
     which whole segments may lie below the log start now. bugs: tells exceptions; without it they
     end everything."""

@@ -33,7 +33,7 @@ class IsolationTable(Protocol):
     def set_isolated(self, me: Peer, since_ms: int) -> None: ...
 
 
-class Isolating:
+class IsolationCheck:
     """me: this process, in that table."""
 
     __slots__ = ("_core", "_events", "_isolation", "_me", "_said", "_table")

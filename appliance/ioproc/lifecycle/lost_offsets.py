@@ -4,7 +4,7 @@ no segment has. Called by `partition_manager.py`.
 
 from typing import Final
 
-from appliance.ioproc.lifecycle.partition_opener import Opener
+from appliance.ioproc.lifecycle.partition_opener import PartitionOpener
 from appliance.ioproc.partitions.partition import Partition
 from appliance.logstore import missing
 from appliance.shell.log import NOTICE, WARNING, Log
@@ -26,7 +26,7 @@ def say_cut(events: Log, partition: Partition) -> None:
     )  # fmt: skip
 
 
-def say_missing(events: Log, opener: Opener, partition: Partition) -> None:
+def say_missing(events: Log, opener: PartitionOpener, partition: Partition) -> None:
     """At the start: which offsets are gone. Raises StorageFailed."""
     log, lost = partition.log, opener.lost
     cause = "the folder was missing: the partition begins anew, empty"

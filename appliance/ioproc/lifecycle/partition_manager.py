@@ -21,16 +21,16 @@ from appliance.base.home import home_of
 from appliance.config.broker import BrokerConfig
 from appliance.config.log_config import LogConfig
 from appliance.ioproc.deletion.deleted_folders import key_of, read_mark
-from appliance.ioproc.deletion.partition_deletion import Leaving
-from appliance.ioproc.deletion.undelete import Returning
+from appliance.ioproc.deletion.partition_deletion import PartitionDeletion
+from appliance.ioproc.deletion.undelete import PartitionUndelete
 from appliance.ioproc.lifecycle.lost_offsets import say_cut, say_missing
-from appliance.ioproc.lifecycle.partition_opener import Opener
+from appliance.ioproc.lifecycle.partition_opener import PartitionOpener
 from appliance.ioproc.lifecycle.partition_roles import Key, PartitionRoles
-from appliance.ioproc.lifecycle.replica_rebuild import Afresh
+from appliance.ioproc.lifecycle.replica_rebuild import ReplicaRebuild
 from appliance.ioproc.log_folders import folder_names
 from appliance.ioproc.partitions.partition import Partition
 from appliance.ioproc.retention.housekeeping import Housekeeping
-from appliance.ioproc.turn.job_context import Ground
+from appliance.ioproc.turn.job_context import JobContext
 from appliance.logstore.files import deleted_folder
 from appliance.logstore.recovery import read_topic_id
 from appliance.logstore.removal import Removal
@@ -57,7 +57,7 @@ the rest."""
 _TRY_AGAIN_NS: Final = 1_000_000_000
 
 
-class Home:
+class PartitionManager:
     """The partitions of the ioproc in this seat.
 
     New partitions are opened some in each turn, and at once when somebody asks for them. leaving:
@@ -66,12 +66,12 @@ class Home:
     def __init__(
         self,
         seat: Seat,
-        ground: Ground,
+        ground: JobContext,
         follower: Follower,
         housekeeping: Housekeeping,
-        opener: Opener,
-        leaving: Leaving,
-        returning: Returning,
+        opener: PartitionOpener,
+        leaving: PartitionDeletion,
+        returning: PartitionUndelete,
         came_back: Callable[[Partition], None],
         look: Callable[[int, bytes, int], None],
     ) -> None:
@@ -101,7 +101,7 @@ class Home:
         self.total = 0
         self.leaving = leaving
         remove = housekeeping.remove_later
-        self._afresh = Afresh(self._node_id, ground, follower, leaving, remove)
+        self._afresh = ReplicaRebuild(self._node_id, ground, follower, leaving, remove)
 
     def open_all(self, now_ns: int, now_ms: int) -> None:
         """At the start: open everything that is ours, then move strays away. On any thread that has

@@ -18,7 +18,7 @@ from appliance.config.log_config import LogConfig
 from appliance.ioproc.deletion.deleted_folders import Mark, read_mark
 from appliance.ioproc.durability import checkpoints
 from appliance.ioproc.durability.checkpoints import Offsets
-from appliance.ioproc.durability.journal_recovery import LeftJournals
+from appliance.ioproc.durability.journal_recovery import JournalRecovery
 from appliance.ioproc.log_folders import folder_names
 from appliance.logstore.log import PartitionLog
 from appliance.logstore.missing import Hole
@@ -28,7 +28,7 @@ from appliance.ring import partition_table as columns
 from appliance.ring.partition_table import NOT_OPEN, PartitionTable
 
 
-class Opened(NamedTuple):
+class OpenedPartition(NamedTuple):
     """A log and the number of the log folder that it lies in. high_watermark: the last one that is
     known."""
 
@@ -37,7 +37,7 @@ class Opened(NamedTuple):
     high_watermark: int
 
 
-class Opener:
+class PartitionOpener:
     """Opens and creates logs in the log folders. clean: the appliance before ended in order.
 
     strays: folders that were moved away; stale: copies of partitions that have moved elsewhere.
@@ -64,12 +64,12 @@ class Opener:
         disk: Disk,
         dirs: LogDirs,
         table: PartitionTable,
-        journals: LeftJournals | None = None,
+        journals: JournalRecovery | None = None,
         *,
         clean: bool,
     ) -> None:
         self._disk = disk
-        self.journals = journals or LeftJournals(disk, (), clean=clean)
+        self.journals = journals or JournalRecovery(disk, (), clean=clean)
         self._dirs = dirs
         self._table = table
         self._clean = clean
@@ -103,7 +103,7 @@ class Opener:
         config: LogConfig,
         now_ms: int,
         wanted: bytes = UNASSIGNED,
-    ) -> Opened:
+    ) -> OpenedPartition:
         """The log of this partition, recovered if need be. wanted: id of the folder that the
         metadata names for it. Raises StorageFailed."""
         self.lost = None
@@ -115,7 +115,7 @@ class Opener:
         if not self._disk.exists(path):
             self.lost = None if stray else self._lost(number, (topic, index))
             self._forget(number, (topic, index))
-            return Opened(
+            return OpenedPartition(
                 PartitionLog.create(self._disk, path, topic_id, config, now_ms=now_ms), number, 0
             )
         mark = read_mark(self._disk, path)
@@ -139,7 +139,7 @@ class Opener:
             continuation=self.journals.of(topic_id, index, self._dirs.paths[number]),
         )
         self.journals.opened(topic_id, index)
-        return Opened(log, number, visible)
+        return OpenedPartition(log, number, visible)
 
     def known(self, number: int, key: tuple[str, int]) -> Mark:
         """The checkpoints of a partition in a log folder at the start."""

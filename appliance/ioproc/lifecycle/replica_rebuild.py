@@ -16,9 +16,9 @@ from typing import Final
 
 from appliance.base.disk import write_file
 from appliance.base.errors import StorageFailed
-from appliance.ioproc.deletion.partition_deletion import Leaving
+from appliance.ioproc.deletion.partition_deletion import PartitionDeletion
 from appliance.ioproc.log_folders.folder_names import move_away
-from appliance.ioproc.turn.job_context import Ground
+from appliance.ioproc.turn.job_context import JobContext
 from appliance.logstore.recovery import read_topic_id
 from appliance.logstore.removal import Removal
 from appliance.metadata.follower import Follower
@@ -32,15 +32,15 @@ Key = tuple[bytes, int]
 MARK: Final = "penstock.damaged"
 
 
-class Afresh:
+class ReplicaRebuild:
     """Those of one I/O process that are damaged, and those that are not whole again."""
 
     def __init__(
         self,
         node_id: int,
-        ground: Ground,
+        ground: JobContext,
         follower: Follower,
-        leaving: Leaving,
+        leaving: PartitionDeletion,
         remove: Callable[[Removal], None],
     ) -> None:
         """remove: something, on a thread."""

@@ -23,7 +23,7 @@ from appliance.base.errors import DiskFull, StorageFailed
 from appliance.ioproc.log_folders import file_copy, folder_names
 from appliance.ioproc.partitions.partition import Partition
 from appliance.ioproc.retention.housekeeping import Housekeeping
-from appliance.ioproc.turn.job_context import Ground
+from appliance.ioproc.turn.job_context import JobContext
 from appliance.logstore import files
 from appliance.logstore.log import PartitionLog
 from appliance.logstore.recovery import write_metadata
@@ -46,7 +46,7 @@ Assigned = Callable[[Partition], int]
 
 
 @dataclass(slots=True, eq=False)
-class Move:
+class LogDirMove:
     """One partition on its way to log folder `number`; `folder` is the copy.
 
     copied: base offset → bytes. closed: base offset → size and time of a segment that takes no
@@ -68,7 +68,7 @@ class Move:
         return self.copied.get(segment.base, 0)
 
 
-class Moves:
+class LogDirMoves:
     """The moves of one ioproc, one after the other. threads: one thread for copying.
 
     limit: bytes per second of copying, now. movers: how many ioprocs share that, this one with
@@ -77,7 +77,7 @@ class Moves:
 
     def __init__(
         self,
-        ground: Ground,
+        ground: JobContext,
         housekeeping: Housekeeping,
         threads: Threads,
         assign: Assign,
@@ -94,7 +94,7 @@ class Moves:
         self._limit = limit
         self._movers = movers
         self._unique = unique
-        self._moves: dict[Partition, Move] = {}
+        self._moves: dict[Partition, LogDirMove] = {}
         self._waiting: dict[Partition, int] = {}  # for room in this log folder
         self._look_ns = 0
         self._next_ns = 0
@@ -132,7 +132,7 @@ class Moves:
         except StorageFailed as failure:
             self._events.event(ERROR, "move-failed", partition=partition, cause=failure)
             return errors.KAFKA_STORAGE_ERROR
-        self._moves[partition] = move = Move(partition, number, folder)
+        self._moves[partition] = move = LogDirMove(partition, number, folder)
         self._show(move)
         return errors.NONE
 
@@ -199,7 +199,7 @@ class Moves:
         """Go on with the oldest move; False when the next turn should come soon."""
         finished, self._finished = self._finished + self._threads.take_ended(), []
         for done in finished:
-            move: Move = done.tag[0]
+            move: LogDirMove = done.tag[0]
             if done.failure is not None and self._moves.get(move.partition) is move:
                 if isinstance(done.failure, StorageFailed):
                     self._failed(move, done.failure, now_ms)
@@ -225,7 +225,7 @@ class Moves:
             self._confine(move, bug, now_ms)
             return False
 
-    def _confine(self, move: Move, bug: Exception, now_ms: int) -> None:
+    def _confine(self, move: LogDirMove, bug: Exception, now_ms: int) -> None:
         """An exception costs the move. Once the copy has the partition's name it costs the
         partition: what the other folder has is behind, and the next start opens the right one."""
         partition, barrier = move.partition, self._core.barrier
@@ -244,7 +244,7 @@ class Moves:
             elif not self._core.served.spaces[number].lacks(partition.log.size):
                 self._begin_or_wait(partition, number, now_ms)
 
-    def _wait_for_room(self, move: Move, now_ms: int) -> None:
+    def _wait_for_room(self, move: LogDirMove, now_ms: int) -> None:
         """Remove the copy, which takes room itself, and begin again when there is enough."""
         partition, number = move.partition, move.number
         self._say_lacks(
@@ -253,14 +253,14 @@ class Moves:
         self.give_up(partition, now_ms)
         self._waiting[partition] = number
 
-    def _failed(self, move: Move, failure: StorageFailed, now_ms: int) -> None:
+    def _failed(self, move: LogDirMove, failure: StorageFailed, now_ms: int) -> None:
         if isinstance(failure, DiskFull):
             self._wait_for_room(move, now_ms)
             return
         self._events.event(ERROR, "move-failed", partition=move.partition, cause=failure)
         self.give_up(move.partition, now_ms)
 
-    def _go_on(self, move: Move, now_ns: int, now_ms: int) -> bool:
+    def _go_on(self, move: LogDirMove, now_ns: int, now_ms: int) -> bool:
         """The next step of a move: a piece on the thread, a question to control, or the change."""
         log = move.partition.log
         for segment in log.segments:
@@ -286,7 +286,7 @@ class Moves:
         self._change(move, now_ns, now_ms)
         return False
 
-    def _is_sealed(self, move: Move, segment: Segment) -> bool:
+    def _is_sealed(self, move: LogDirMove, segment: Segment) -> bool:
         """True if a full segment was copied in its present form; compaction may have replaced
         it.
         """
@@ -299,7 +299,7 @@ class Moves:
                 move.copied[segment.base] = 0
         return segment.base in move.sealed
 
-    def _next_piece(self, move: Move, segment: Segment, size: int) -> None:
+    def _next_piece(self, move: LogDirMove, segment: Segment, size: int) -> None:
         have = move.have(segment)
         target = f"{move.folder}/{segment.base:020d}"
         if have > size or not have:
@@ -318,10 +318,10 @@ class Moves:
         self._submit(move, length, job)
         self._show(move)
 
-    def _submit(self, move: Move, length: int, job: Callable[[], None]) -> None:
+    def _submit(self, move: LogDirMove, length: int, job: Callable[[], None]) -> None:
         self._threads.submit((move, length), job)
 
-    def _show(self, move: Move) -> None:
+    def _show(self, move: LogDirMove) -> None:
         """How far the copy is: for DescribeLogDirs. Of a segment that is half there the batches
         are not counted."""
         log = move.partition.log
@@ -337,7 +337,7 @@ class Moves:
 
     # The change -----------------------------------------------------------------------------------
 
-    def _change(self, move: Move, now_ns: int, now_ms: int) -> None:
+    def _change(self, move: LogDirMove, now_ns: int, now_ms: int) -> None:
         """Copy the rest, and let the copy be the partition. Raises StorageFailed while the old
         folder still is; what fails later takes the partition offline."""
         began_ns = monotonic_ns()
@@ -371,7 +371,7 @@ class Moves:
             NOTICE, "partition-moved", partition=partition, folder=where, held_up_ms=held_ms
         )
 
-    def _copy_rest(self, move: Move) -> None:
+    def _copy_rest(self, move: LogDirMove) -> None:
         disk, log = self._disk, move.partition.log
         active = log.active
         have = move.have(active)

@@ -31,7 +31,7 @@ Tell = Callable[[int, int], object]
 """(row, number of the log folder or NOWHERE): tells control, or fails to."""
 
 
-class Whereabouts:
+class DirectoryReports:
     """due_ms: when `tick` has something to do, beside folders that get full or empty, and brokers
     that say so."""
 

@@ -58,7 +58,7 @@ def unmoved(
     return rows
 
 
-class Watches:
+class FetchWatches:
     """Every watch of one ioproc. waits: whether there is any. While there is, `moved` is told of
     each row. most: of one netproc."""
 

@@ -17,7 +17,7 @@ MOST_ENDS: Final = 4096
 UNKNOWN: Final = (-1, -1)
 
 
-class Places:
+class FilePositions:
     """ends: (end offset, base offset of the segment, position behind it), not reached yet.
     visible, stable: (segment, position) of the high watermark and of the last stable offset, each
     UNKNOWN at times."""

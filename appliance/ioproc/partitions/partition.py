@@ -19,7 +19,7 @@ from appliance.base.errors import (
 from appliance.base.space import SpaceGuard
 from appliance.config.log_config import LogConfig
 from appliance.ioproc.netproc_peer import Asker, NetprocPeer, refusal
-from appliance.ioproc.partitions.file_positions import UNKNOWN, Places
+from appliance.ioproc.partitions.file_positions import UNKNOWN, FilePositions
 from appliance.ioproc.partitions.purgatory import ParkedRead
 from appliance.logstore.aborted import AbortedTransactions
 from appliance.logstore.log import PartitionLog
@@ -161,7 +161,7 @@ class Partition:
         for producer_id, first in log.producers.open.items():
             self.progress.begun(producer_id, first)
         log.producers.news = []
-        self.places = Places(log.active_base, log.active_size)
+        self.places = FilePositions(log.active_base, log.active_size)
         if self.progress.last_stable < end:
             self.places.stable = UNKNOWN
         if visible < end:

@@ -7,7 +7,7 @@ completions of the turn.
 
 from typing import Final
 
-from appliance.ioproc.partitions.fetch_watches import Watches
+from appliance.ioproc.partitions.fetch_watches import FetchWatches
 from appliance.ioproc.partitions.partition import Partition
 from appliance.ring import partition_table as columns
 from appliance.ring.messages import WATCH_STABLE, WATCH_VISIBLE, WATCH_WRITTEN
@@ -34,7 +34,7 @@ class Rows:
         self._table = table
         self.state = table.state
         self.changed: dict[Partition, None] = {}
-        self.watches = Watches()
+        self.watches = FetchWatches()
 
     def publish(self, partition: Partition) -> None:
         """Everything about the partition that may have changed in this turn."""

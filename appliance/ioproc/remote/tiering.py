@@ -28,7 +28,7 @@ from appliance.ioproc.remote.copying import (
 )
 from appliance.ioproc.remote.link import AnswerRoutes, Question, StoreAnswer, ask_copy, ask_delete
 from appliance.ioproc.remote.tasks import COPY, DELETE, TieredPartition, TierTask
-from appliance.ioproc.turn.job_context import Ground
+from appliance.ioproc.turn.job_context import JobContext
 from appliance.logstore.log import PartitionLog
 from appliance.remotelog.expiry import WholeRetention, select_chain, select_expired
 from appliance.remotelog.journal import NAME, Change, RemoteJournal, read_journal, update_of
@@ -69,7 +69,7 @@ class Tiering:
     def __init__(
         self,
         config: Callable[[], BrokerConfig],
-        ground: Ground,
+        ground: JobContext,
         threads: Threads,
         routes: AnswerRoutes,
         trim: Trim,

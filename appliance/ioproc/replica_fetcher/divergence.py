@@ -10,10 +10,10 @@ before it that it may be as short as it is then (docs/decisions/0023).
 from typing import NamedTuple, Protocol
 
 from appliance.base.errors import StorageFailed
-from appliance.ioproc.log_folders.alter_log_dirs import Moves
+from appliance.ioproc.log_folders.alter_log_dirs import LogDirMoves
 from appliance.ioproc.partitions.partition import Partition
 from appliance.ioproc.retention.housekeeping import Housekeeping
-from appliance.ioproc.turn.job_context import Ground
+from appliance.ioproc.turn.job_context import JobContext
 from appliance.replication.follower import NEVER, SOON_MS, parts_at
 from appliance.shell.log import NOTICE, WARNING
 
@@ -40,9 +40,9 @@ class DivergenceTruncation:
 
     def __init__(
         self,
-        ground: Ground,
+        ground: JobContext,
         housekeeping: Housekeeping,
-        moves: Moves,
+        moves: LogDirMoves,
         cleaner: CleaningControl,
         parted: dict[Partition, DivergencePoint],
     ) -> None:

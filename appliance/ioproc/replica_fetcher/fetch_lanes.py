@@ -12,7 +12,7 @@ then, and only who lacks something below it is far behind.
 from collections.abc import Sized
 from typing import Final, NamedTuple, Protocol
 
-from appliance.ioproc.replica_fetcher.fetcher_context import Env
+from appliance.ioproc.replica_fetcher.fetcher_context import FetcherContext
 from appliance.replication.catch_up_throttle import Pace
 from appliance.replication.follower import Key
 from appliance.wire.fetch_follower import FollowerFetchLimits
@@ -33,7 +33,7 @@ class Went(NamedTuple):
     high_watermark: int
 
 
-class Manner(Protocol):
+class FetchLane(Protocol):
     """patient: whether who is new waits for the question that is under way."""
 
     patient: bool
@@ -61,12 +61,12 @@ class Manner(Protocol):
         ...
 
 
-class Level:
+class CaughtUpLane:
     """All at once, and at once again."""
 
     patient = False
 
-    def __init__(self, env: Env) -> None:
+    def __init__(self, env: FetcherContext) -> None:
         self.at_once = _ALL
         self._env = env
         self._level: set[Key] = set()  # who had all that was visible
@@ -94,7 +94,7 @@ class CatchUpLane:
 
     patient = True  # there is an answer to each question
 
-    def __init__(self, env: Env, others: Sized) -> None:
+    def __init__(self, env: FetcherContext, others: Sized) -> None:
         """others: the conversations of this manner, this one among them."""
         self._env = env
         self._others = others

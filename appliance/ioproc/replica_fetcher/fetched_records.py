@@ -22,7 +22,7 @@ LogStart = Callable[[Partition, Callable[[StorageFailed | None], None]], None]
 """(partition, whom to tell what became of it): begins to make its log start offset durable."""
 
 
-class Taking:
+class FetchedRecords:
     """checkpoint: how a log start that the leader moved is made durable."""
 
     __slots__ = ("_checkpoint", "_core", "_served")

@@ -12,7 +12,7 @@ from appliance.config import between_nodes
 from appliance.config.broker import BrokerConfig
 from appliance.ioproc.partitions.partition import Partition
 from appliance.ioproc.replica_fetcher.divergence import DivergencePoint
-from appliance.ioproc.replica_fetcher.fetched_records import LogStart, Taking
+from appliance.ioproc.replica_fetcher.fetched_records import FetchedRecords, LogStart
 from appliance.ioproc.turn.core import Core
 from appliance.metadata.endpoints import inter_broker
 from appliance.metadata.image import MetadataImage
@@ -35,7 +35,7 @@ _EXPECTED: Final = frozenset(
 """While one of the two knows newer metadata than the other."""
 
 
-class Env:
+class FetcherContext:
     """node_id: this one. image: the metadata as they are now. parted: whose logs part from the
     leader's, or lie outside of it. until_ns: when this turn has taken enough, monotonic. writing:
     whether somebody writes who may wait for this node."""
@@ -62,7 +62,7 @@ class Env:
         )
         self.pause_ms = config.int("replica.fetch.backoff.ms")
         self.timeout_ms = config.int("replica.socket.timeout.ms")
-        self.taking = Taking(core, checkpoint)
+        self.taking = FetchedRecords(core, checkpoint)
         self.throttle = throttle
         self.parted: dict[Partition, DivergencePoint] = {}
         self.until_ns = 0

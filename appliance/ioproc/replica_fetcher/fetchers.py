@@ -1,9 +1,9 @@
 """Which partitions this I/O process fetches from which leader, and the turn in which it does.
 
-`LeaderChanges` notes which partitions change, on whatever thread opens them, and `Pulling` does
-the work of a turn. Invariant: a partition is fetched from the leader of
-its newest epoch alone, in one of two conversations, and from nobody while it leads, has failed, or
-nobody leads it. Nothing is done while there are no followers here.
+`LeaderChanges` notes which partitions change, on whatever thread opens them, and `ReplicaFetchers`
+does the work of a turn. Invariant: a partition is fetched from the leader of its newest epoch
+alone, in one of two conversations, and from nobody while it leads, has failed, or nobody leads it.
+Nothing is done while there are no followers here.
 """
 
 from collections.abc import Callable
@@ -12,9 +12,9 @@ from typing import Final
 
 from appliance.ioproc.partitions.partition import Partition
 from appliance.ioproc.replica_fetcher.divergence import DivergenceTruncation
-from appliance.ioproc.replica_fetcher.fetch_lanes import CatchUpLane, Level
-from appliance.ioproc.replica_fetcher.fetcher_context import Env
-from appliance.ioproc.replica_fetcher.leader_fetcher import AFTER_BUG_MS, Leader
+from appliance.ioproc.replica_fetcher.fetch_lanes import CatchUpLane, CaughtUpLane
+from appliance.ioproc.replica_fetcher.fetcher_context import FetcherContext
+from appliance.ioproc.replica_fetcher.leader_fetcher import AFTER_BUG_MS, LeaderFetcher
 from appliance.replication.follower import NEVER
 
 TAKE_NS: Final = 500_000
@@ -50,7 +50,7 @@ class LeaderChanges:
         self.changed[partition] = None
 
 
-class Pulling:
+class ReplicaFetchers:
     """told: whose leader may be another. leaders: who is fetched from, by node id. Without either
     `turn` has nothing to do. behind: the conversations with some of these about partitions that are
     far behind."""
@@ -58,7 +58,7 @@ class Pulling:
     def __init__(
         self,
         told: LeaderChanges,
-        env: Env,
+        env: FetcherContext,
         parting: DivergenceTruncation,
         serves: Callable[[Partition], bool],
         appended: Callable[[], int],
@@ -71,9 +71,9 @@ class Pulling:
         self._serves = serves
         self._appended = appended
         self._seen = 0
-        self.leaders: dict[int, Leader] = {}
-        self.behind: dict[int, Leader] = {}
-        self._where: dict[Partition, Leader] = {}
+        self.leaders: dict[int, LeaderFetcher] = {}
+        self.behind: dict[int, LeaderFetcher] = {}
+        self._where: dict[Partition, LeaderFetcher] = {}
 
     def run_once(self, now_ns: int, now_ms: int) -> int:
         """Go on with everybody, behind `Core.finish`: syncs that ended count at once. In how many
@@ -115,15 +115,15 @@ class Pulling:
         for leader in (*self.leaders.values(), *self.behind.values()):
             leader.close()
 
-    def _behind(self, node: int) -> Leader:
+    def _behind(self, node: int) -> LeaderFetcher:
         leader = self.behind.get(node)
         if leader is None:
-            leader = self.behind[node] = Leader(
+            leader = self.behind[node] = LeaderFetcher(
                 node, self._env, CatchUpLane(self._env, self.behind)
             )
         return leader
 
-    def _move(self, leader: Leader, to: Leader) -> int:
+    def _move(self, leader: LeaderFetcher, to: LeaderFetcher) -> int:
         """Some of its partitions are fetched in the other manner: when to come again."""
         moving, leader.moving = leader.moving, {}
         for key, partition in moving.items():
@@ -170,6 +170,8 @@ class Pulling:
         if self._serves(partition):
             leader = self.leaders.get(node)
             if leader is None:
-                leader = self.leaders[node] = Leader(node, self._env, Level(self._env))
+                leader = self.leaders[node] = LeaderFetcher(
+                    node, self._env, CaughtUpLane(self._env)
+                )
             self._where[partition] = leader
             leader.add(key, partition)

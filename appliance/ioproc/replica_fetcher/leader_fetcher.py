@@ -17,8 +17,8 @@ from typing import Any, Final
 from appliance.base.errors import MalformedRequest, PeerError
 from appliance.ioproc.partitions.partition import Partition
 from appliance.ioproc.replica_fetcher.divergence import DivergencePoint, is_unconfirmed
-from appliance.ioproc.replica_fetcher.fetch_lanes import Manner, Went
-from appliance.ioproc.replica_fetcher.fetcher_context import Env
+from appliance.ioproc.replica_fetcher.fetch_lanes import FetchLane, Went
+from appliance.ioproc.replica_fetcher.fetcher_context import FetcherContext
 from appliance.peers.conversation import Undecoded
 from appliance.peers.link import Link
 from appliance.replication.follower import (
@@ -52,11 +52,11 @@ _LIST_OFFSETS: Final = 2
 _EARLIEST: Final = -2
 
 
-class Leader:
+class LeaderFetcher:
     """node: its id. partitions: that it leads, by key. moving: those of them that are to be fetched
     in the other manner; whoever drives this drops them here and adds them there."""
 
-    def __init__(self, node: int, env: Env, manner: Manner) -> None:
+    def __init__(self, node: int, env: FetcherContext, manner: FetchLane) -> None:
         self.node = node
         self.partitions: dict[Key, Partition] = {}
         self.moving: dict[Key, Partition] = {}

@@ -18,7 +18,7 @@ from appliance.shell.links import Links
 _LAG: Final = "replica.lag.time.max.ms"
 
 
-class ThroughControl:
+class ControlChannel:
     """`replicas.Cluster` over the metadata and the ring to control."""
 
     __slots__ = ("_follower", "_lag_ms", "_links", "node_id")

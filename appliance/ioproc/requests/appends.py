@@ -9,10 +9,10 @@ from appliance.base import errors
 from appliance.base.errors import DiskFull, PeerError, StorageFailed
 from appliance.config.bounds import BATCH_BYTES
 from appliance.ioproc.netproc_peer import NetprocPeer, Nobody, refusal
-from appliance.ioproc.partition_failures import HELD, LOST, Failures
+from appliance.ioproc.partition_failures import HELD, LOST, PartitionFailures
 from appliance.ioproc.partitions.partition import Partition
-from appliance.ioproc.requests.postponed import Postponed
-from appliance.ioproc.requests.producer_limit import ProducerRoom
+from appliance.ioproc.requests.postponed import PostponedMessages
+from appliance.ioproc.requests.producer_limit import ProducerLimit
 from appliance.ioproc.served_partitions import ServedPartitions
 from appliance.ring.messages import APPENDED, MARK_COMMIT, OLD_SET, UNVERIFIED, Message
 from appliance.ring.slots import unpack_append
@@ -39,14 +39,17 @@ class Appends:
     )
 
     def __init__(
-        self, served: ServedPartitions, failures: Failures, producers: ProducerRoom | None = None
+        self,
+        served: ServedPartitions,
+        failures: PartitionFailures,
+        producers: ProducerLimit | None = None,
     ) -> None:
         """producers: without it, any number of them is remembered."""
-        self.producers = producers or ProducerRoom(served)
+        self.producers = producers or ProducerLimit(served)
         self._served = served
         self._failures = failures
         self._nobody = Nobody()
-        self.postponed = Postponed()
+        self.postponed = PostponedMessages()
         self._walks = self.postponed.walks
         self.count = 0
         self.touched: dict[Partition, None] = {}

@@ -36,7 +36,7 @@ _COSTLY: Final = frozenset({APPEND, COORDINATE, LIST_OFFSET})
 _Queue = deque[tuple[NetprocPeer, Message]]
 
 
-class Postponed:
+class PostponedMessages:
     """held: by who asks and the number of its request. began, until: bytes opened before this turn,
     and up to which nobody asks for more. payload: bytes of requests for coordinators that this turn
     has left. walks: over the records of batches that are held, by who asks and the token."""

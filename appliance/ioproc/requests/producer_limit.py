@@ -22,7 +22,7 @@ _AGAIN_MS: Final = 1000
 _UNBOUNDED: Final = 1 << 62
 
 
-class ProducerRoom:
+class ProducerLimit:
     """most: producers. held: how many they remember;
     what is fetched from leaders is counted with the next look. is_full: a new one is one too
     many."""

@@ -15,7 +15,7 @@ from appliance.base import errors
 from appliance.base.errors import DiskFull, PeerError, StorageFailed
 from appliance.config.bounds import WATCHES, setting_of
 from appliance.ioproc.netproc_peer import Completion, NetprocPeer, refusal
-from appliance.ioproc.partition_failures import ANSWERS, Failures
+from appliance.ioproc.partition_failures import ANSWERS, PartitionFailures
 from appliance.ioproc.partitions import read_rules
 from appliance.ioproc.partitions.fetch_watches import FetchWatch, rows_of, unmoved
 from appliance.ioproc.partitions.partition import Partition
@@ -76,7 +76,7 @@ class PartitionReads:
         self,
         served: ServedPartitions,
         appends: Appends,
-        failures: Failures,
+        failures: PartitionFailures,
         checkpoint: Checkpoint,
         replicas: Replicas,
         remote: RemoteReads | None = None,

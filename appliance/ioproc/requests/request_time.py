@@ -24,7 +24,7 @@ acks=1: 0.07 to 0.15 ms a batch, 0.5 ns a byte)."""
 Handle = Callable[[NetprocPeer, list[Message], int], None]
 
 
-class Billing:
+class RequestTime:
     """askers: the network processes. on: whether somebody has such a quota. waiting: what was
     asked in this turn, by (network process, token of a request), as weights."""
 

@@ -18,9 +18,9 @@ from appliance.base.retention_clock import RetentionClock
 from appliance.config.broker import BrokerConfig
 from appliance.ioproc.durability import checkpoints
 from appliance.ioproc.durability.checkpoints import Offsets
-from appliance.ioproc.durability.log_start_checkpoint import Trims
+from appliance.ioproc.durability.log_start_checkpoint import LogStartCheckpoint
 from appliance.ioproc.partitions.partition import Partition
-from appliance.ioproc.turn.job_context import Ground
+from appliance.ioproc.turn.job_context import JobContext
 from appliance.logstore.removal import Removal
 from appliance.shell.flusher import Flusher
 from appliance.shell.log import ERROR, NOTICE, WARNING
@@ -47,9 +47,9 @@ class Housekeeping:
     def __init__(
         self,
         config: BrokerConfig,
-        ground: Ground,
+        ground: JobContext,
         chores: Flusher,
-        trims: Trims,
+        trims: LogStartCheckpoint,
         time: RetentionClock,
     ) -> None:
         self._disk, self._dirs, self._core, self._events = ground

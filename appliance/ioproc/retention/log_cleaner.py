@@ -21,7 +21,7 @@ from appliance.base.errors import DiskFull, StorageFailed
 from appliance.config.broker import BrokerConfig
 from appliance.ioproc.durability import checkpoints
 from appliance.ioproc.partitions.partition import Partition
-from appliance.ioproc.turn.job_context import Ground
+from appliance.ioproc.turn.job_context import JobContext
 from appliance.logstore import cleanable, swap
 from appliance.logstore.cleanable import Cleanable
 from appliance.logstore.compacted_segment import Cleaned
@@ -83,14 +83,14 @@ class Course:
     said: str = ""
 
 
-class Cleaning:
+class LogCleaner:
     """The cleaner of one ioproc. config: the broker's settings as they are now. share: how many
     ioprocs divide the memory and the rate among them."""
 
     def __init__(
         self,
         config: Callable[[], BrokerConfig],
-        ground: Ground,
+        ground: JobContext,
         threads: Threads,
         link: CleanerChannel,
         remove_later: Callable[[Removal], None],

@@ -21,13 +21,13 @@ from appliance.base.errors import (
 from appliance.ioproc.coordination.coordinator_host import CoordinatorHost
 from appliance.ioproc.durability.group_commit import LOOK_EVERY_NS, Synced
 from appliance.ioproc.netproc_peer import NetprocPeer
-from appliance.ioproc.partition_failures import HELD, LOST, OFFLINE, REPLACED, Failures
+from appliance.ioproc.partition_failures import HELD, LOST, OFFLINE, REPLACED, PartitionFailures
 from appliance.ioproc.partitions.partition import Partition
 from appliance.ioproc.partitions.partition_listener import PartitionListener
 from appliance.ioproc.requests.appends import Appends
 from appliance.ioproc.requests.postponed import PAYLOAD, SHARE
 from appliance.ioproc.requests.reads import PartitionReads
-from appliance.ioproc.requests.request_time import Billing
+from appliance.ioproc.requests.request_time import RequestTime
 from appliance.ioproc.served_partitions import ServedPartitions
 from appliance.ioproc.turn.turn_barrier import TurnBarrier
 from appliance.logstore.log import PartitionLog
@@ -68,10 +68,10 @@ class Core:
         served: ServedPartitions,
         appends: Appends,
         questions: PartitionReads,
-        failures: Failures,
+        failures: PartitionFailures,
         observers: Sequence[PartitionListener] = (),
         coordinators: Mapping[str, CoordinatorHost] = NO_COORDINATORS,
-        billing: Billing | None = None,
+        billing: RequestTime | None = None,
     ) -> None:
         self.served = served
         self.appends = appends
@@ -81,7 +81,7 @@ class Core:
         self.barrier = TurnBarrier(failures)
         self.coordinators = coordinators
         self._hosts = tuple(coordinators.values())
-        self._speakers: tuple[Billing | CoordinatorHost, ...] = self._hosts
+        self._speakers: tuple[RequestTime | CoordinatorHost, ...] = self._hosts
         if billing is not None:
             self._speakers = (billing, *self._hosts)
         self._replicas = questions.replicas

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Final
 
 from appliance.base import errors
-from appliance.ioproc.coordination.marker_sender import Endings
-from appliance.ioproc.coordination.orphaned_transactions import LeftOpen
+from appliance.ioproc.coordination.marker_sender import MarkerSender
+from appliance.ioproc.coordination.orphaned_transactions import OrphanedTransactions
 from appliance.ioproc.netproc_peer import NetprocPeer, refusal
 from appliance.ioproc.partition_failures import ANSWERS
 from appliance.ioproc.partitions.partition import Partition
@@ -63,7 +63,12 @@ class Dispatcher:
     )
 
     def __init__(
-        self, core: Core, open_: Opens, move: Mover, endings: Endings, left: LeftOpen | None = None
+        self,
+        core: Core,
+        open_: Opens,
+        move: Mover,
+        endings: MarkerSender,
+        left: OrphanedTransactions | None = None,
     ) -> None:
         self.barrier: MessageBarrier | None = None
         self.postponed = core.postponed

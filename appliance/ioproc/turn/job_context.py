@@ -8,7 +8,7 @@ from appliance.metadata.log_dirs import LogDirs
 from appliance.shell.log import Log
 
 
-class Ground(NamedTuple):
+class JobContext(NamedTuple):
     """dirs: the log folders. core: what is served. events: where is said what people should
     know."""
 

@@ -9,7 +9,7 @@ goes on from a state that may be half changed. Nothing else of the process notic
 import errno
 
 from appliance.base.errors import StorageFailed
-from appliance.ioproc.partition_failures import Failures
+from appliance.ioproc.partition_failures import PartitionFailures
 from appliance.ioproc.partitions.partition import Partition
 from appliance.shell.bugs import Bugs
 
@@ -19,7 +19,7 @@ class TurnBarrier:
 
     __slots__ = ("_failures", "bugs")
 
-    def __init__(self, failures: Failures) -> None:
+    def __init__(self, failures: PartitionFailures) -> None:
         self._failures = failures
         self.bugs: Bugs | None = None
 

@@ -28,7 +28,7 @@ _MOST: Final = 256
 """Topics that are remembered of one connection; those asked for lately stay."""
 
 
-class Habits:
+class ClientActivity:
     """Roles and topics of one connection. address: of its client. roles: the sum of `ROLES` of
     its requests. reading: partitions of its last fetch, or of its whole fetch session."""
 
@@ -74,11 +74,11 @@ class Habits:
         found.update(removed[one[0]] for one in self.reading if one[0] in removed)
         return found
 
-    def same_client(self, other: "Habits") -> bool:
+    def same_client(self, other: "ClientActivity") -> bool:
         """True if both are connections of one client: equal address and client id."""
         return self.address == other.address and self.client_id == other.client_id
 
-    def left_over(self, name: str, everybody: Iterable["Habits"]) -> bool:
+    def left_over(self, name: str, everybody: Iterable["ClientActivity"]) -> bool:
         """True if it asks for this deleted topic only out of habit. everybody: the habits of all
         connections, because a connection for metadata alone does not show its client's roles."""
         if name not in self._gone:
@@ -91,7 +91,7 @@ class Habits:
         return roles & (_READS | _WRITES) == _READS
 
 
-def topics_removed(everybody: Sequence[Habits], removed: Iterable[TopicRemoved]) -> None:
+def topics_removed(everybody: Sequence[ClientActivity], removed: Iterable[TopicRemoved]) -> None:
     """Topics were deleted: note who was asking for them."""
     known: dict[bytes, str] = {}
     for one in removed:

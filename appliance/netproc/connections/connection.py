@@ -13,7 +13,7 @@ from appliance.base.caller import ANONYMOUS
 from appliance.config.bounds import HANDSHAKES, LOGIN_BYTES, REQUEST_BYTES, setting_of
 from appliance.handlers.exchange import Line
 from appliance.netproc.connections import connection_states as states
-from appliance.netproc.connections.client_activity import Habits
+from appliance.netproc.connections.client_activity import ClientActivity
 from appliance.netproc.connections.connection_states import (
     AUTHENTICATING,
     CHECKING,
@@ -33,7 +33,7 @@ from appliance.netproc.connections.framing import FrameRefused, Framing
 from appliance.netproc.connections.receivers import RequestReceiver
 from appliance.netproc.connections.request_time import Account
 from appliance.netproc.connections.sending import COLD, FULL, SENT, SHARE, Sending
-from appliance.netproc.files.fetch_cursors import Cursors
+from appliance.netproc.files.fetch_cursors import FetchCursors
 from appliance.netproc.transport import protocol_sniff
 from appliance.netproc.transport.transport import ENDED, GONE, PEER_ENDED, READ, WRITE, Transport
 from appliance.ring.arena import UNIT
@@ -85,9 +85,9 @@ class Connection:
         self.session = None if keeper is None else keeper.session(listener, shared.now_ns)
         self.framing.bound(self._shared.request_limit(self.session))
         self.sending = Sending(shared.page_cache, shared.counts)
-        self.habits = Habits(address)
+        self.habits = ClientActivity(address)
         self.account = Account()
-        self.cursors: Cursors | None = None  # made by its first fetch
+        self.cursors: FetchCursors | None = None  # made by its first fetch
         self.line: Line | None = None  # made by its first request of a transaction
         self.state = HANDSHAKE
         self.dirty = False

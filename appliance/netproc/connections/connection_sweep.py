@@ -18,7 +18,7 @@ _QUIET_NS: Final = 1_000_000_000
 _SECOND_NS: Final = 1_000_000_000
 
 
-class Sweeping:
+class ConnectionSweep:
     """idle_ns: how long a connection may ask nothing. patience_ns: how long it may stand still in
     the middle of something. least_rate: bytes/s at which a request has to arrive; 0: any."""
 

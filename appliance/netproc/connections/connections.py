@@ -10,10 +10,10 @@ from appliance.base.caller import Principal
 from appliance.config.bounds import RECEIVE_MEMORY
 from appliance.config.broker import BrokerConfig
 from appliance.netproc.connections.connection import Connection
-from appliance.netproc.connections.connection_sweep import Sweeping
+from appliance.netproc.connections.connection_sweep import ConnectionSweep
 from appliance.netproc.connections.connections_state import ConnectionsState
 from appliance.netproc.connections.receivers import RequestReceiver
-from appliance.netproc.limits.connection_rate import ConnectionArrivals, Door
+from appliance.netproc.limits.connection_rate import ConnectionRate, Door
 from appliance.netproc.memory.slabs import Slab
 from appliance.netproc.transport.transport import Plain, Transport
 from appliance.shell.handing import Guest
@@ -33,7 +33,7 @@ class Connections:
         self,
         shared: ConnectionsState[Connection],
         receiver: RequestReceiver[Connection],
-        arrivals: ConnectionArrivals,
+        arrivals: ConnectionRate,
         config: BrokerConfig,
     ) -> None:
         self._shared = shared
@@ -41,7 +41,7 @@ class Connections:
         self._arrivals = arrivals
         self._next_reclaim_ns = 0
         self._ending: dict[int, int] = {}  # numbers of closed listeners → when all must have ended
-        self._sweeping = Sweeping(
+        self._sweeping = ConnectionSweep(
             shared,
             config.int("connections.max.idle.ms") * 1_000_000,
             config.int("penstock.connection.no.progress.ms") * 1_000_000,

@@ -14,7 +14,7 @@ from appliance.netproc.connections.request_time import Stopwatch
 from appliance.netproc.files.page_cache import PageCache
 from appliance.netproc.limits.connection_limits import ConnectionLimits
 from appliance.netproc.memory.admission import Admission
-from appliance.netproc.transport.tls_listeners import Sealing
+from appliance.netproc.transport.tls_listeners import TlsListeners
 from appliance.ring.arena import Arena
 from appliance.ring.client_table import ClientRows
 from appliance.ring.counters import AnswerCounts
@@ -78,7 +78,7 @@ class ConnectionsState(Generic[C]):
         self.hungry: dict[C, None] = {}
         self.cold: dict[C, None] = {}
         self.heir: HandoverTarget[C] | None = None
-        self.sealing: Sealing | None = None
+        self.sealing: TlsListeners | None = None
         self.doorkeeper: Doorkeeper | None = None
         self.handshakes = 0  # rounds of them in this turn
 

@@ -12,7 +12,7 @@ from appliance.base.owner import ADDRESS, OWNER
 from appliance.config.broker import BrokerConfig
 from appliance.netproc.connections.connections import Connections
 from appliance.netproc.transport.socket_options import tune
-from appliance.netproc.transport.tls_listeners import Sealing
+from appliance.netproc.transport.tls_listeners import TlsListeners
 
 _MOST_AT_ONCE: Final = 64
 _EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
@@ -34,7 +34,7 @@ class Listener:
         number: int,
         sock: socket.socket,
         name: str,
-        sealing: Sealing,
+        sealing: TlsListeners,
     ) -> None:
         self._name = name
         self._sealing = sealing
@@ -87,7 +87,7 @@ class OwnerListener(Listener):
         number: int,
         sock: socket.socket,
         name: str,
-        sealing: Sealing,
+        sealing: TlsListeners,
         folder: str,
     ) -> None:
         super().__init__(connections, config, number, sock, name, sealing)

@@ -31,7 +31,7 @@ _CHUNK: Final = 4096  # of each read: one header, or many tiny batches
 _MOST_READS: Final = 8  # then asking is cheaper
 
 
-class Cursors:
+class FetchCursors:
     """One connection's places: partition handle → (segment, where its last range began and ended,
     layout)."""
 

@@ -34,7 +34,7 @@ class Door(Protocol):
     principal: Principal | None
 
 
-class ConnectionArrivals:
+class ConnectionRate:
     """Connections on their way in, of one network process. held: to be closed when. shut_doors: to
     be opened when. Heaps; read them only."""
 

@@ -15,18 +15,18 @@ RESERVE: Final = 64
 MOST_SEGMENTS: Final = 8192
 
 
-class Shares(NamedTuple):
+class OpenFileShares(NamedTuple):
     """Descriptors of each kind."""
 
     connections: int
     segments: int
 
 
-def divide(limit: int, used: int) -> Shares:
+def divide(limit: int, used: int) -> OpenFileShares:
     """limit: of open files, RLIMIT_NOFILE. used: descriptors of the process before it serves."""
     rest = max(8, limit - used - RESERVE)
     segments = min(rest // 4, MOST_SEGMENTS)
-    return Shares(rest - segments, segments)
+    return OpenFileShares(rest - segments, segments)
 
 
 def share_descriptors(limits: ConnectionLimits) -> int:

@@ -8,7 +8,7 @@ from appliance.handlers.exchange import WAITED, Exchange
 from appliance.netproc.connections.request_time import Stopwatch
 from appliance.netproc.in_flight.exchanges import DEADLINE, Exchanges
 from appliance.netproc.in_flight.outbox import Outbox
-from appliance.netproc.requests.exchange_barrier import Barrier
+from appliance.netproc.requests.exchange_barrier import ExchangeBarrier
 from appliance.netproc.requests.host import NetprocHost
 from appliance.netproc.requests.metadata_replay import MetadataFollowing
 from appliance.ring.messages import ANSWERED, GOES_BEFORE, SPENT, Message
@@ -30,7 +30,7 @@ class Completions:
         exchanges: Exchanges,
         following: MetadataFollowing,
         watch: Stopwatch,
-        barrier: Barrier | None = None,
+        barrier: ExchangeBarrier | None = None,
         outbox: Outbox | None = None,
     ) -> None:
         self._host = host

@@ -36,7 +36,7 @@ def _failed(handler: Handler) -> Handler:
 _UNANSWERED: Final = "an exchange that holds memory waits for completions"
 
 
-class Barrier:
+class ExchangeBarrier:
     """exchanges: those in flight. bugs: tells exceptions."""
 
     __slots__ = ("_host", "bugs", "exchanges")

@@ -34,7 +34,7 @@ from appliance.metadata.follower import Follower
 from appliance.metadata.image import MetadataImage
 from appliance.netproc.connections.connection import Connection
 from appliance.netproc.connections.connections_state import ConnectionsState
-from appliance.netproc.files.fetch_cursors import Cursors
+from appliance.netproc.files.fetch_cursors import FetchCursors
 from appliance.netproc.files.page_cache import AHEAD_BYTES
 from appliance.netproc.files.segment_files import NO_DESCRIPTORS, OpenSegment, SegmentFiles
 from appliance.netproc.in_flight.exchanges import NO_NUMBER, Exchanges
@@ -42,7 +42,7 @@ from appliance.netproc.in_flight.node_questions import NodeQuestions
 from appliance.netproc.in_flight.outbox import CONTROL_HOME, NOBODY_HOME, Outbox
 from appliance.netproc.limits.open_files import share_descriptors
 from appliance.netproc.requests.client_throttling import ClientThrottling
-from appliance.netproc.requests.partition_routes import Routes
+from appliance.netproc.requests.partition_routes import PartitionRoutes
 from appliance.netproc.sasl.logins import LoginDesk
 from appliance.ring import messages
 from appliance.ring.partition_table import DIRECTORY
@@ -101,7 +101,7 @@ class NetprocHost(Host):
         self._throttling = throttling
         self._follower = follower
         self._questions = questions
-        self._routes = Routes(follower.image, follower.handles, seat.ioprocs, self.node_id)
+        self._routes = PartitionRoutes(follower.image, follower.handles, seat.ioprocs, self.node_id)
         self._by_name = self._routes.by_name
         self._by_id = self._routes.by_id
         self.partitions = seat.partitions
@@ -152,7 +152,7 @@ class NetprocHost(Host):
     def glance(
         self, x: Exchange, route: Route, row: list[int], offset: int, limit: int, max_bytes: int
     ) -> Place | None:
-        cursors: Cursors | None = x.connection.cursors
+        cursors: FetchCursors | None = x.connection.cursors
         if cursors is None:
             return None
         try:
@@ -162,8 +162,8 @@ class NetprocHost(Host):
 
     def remember(self, x: Exchange, route: Route, place: tuple[int, int, int, int]) -> None:
         if x.connection.cursors is None:
-            x.connection.cursors = Cursors()
-        cursors: Cursors = x.connection.cursors
+            x.connection.cursors = FetchCursors()
+        cursors: FetchCursors = x.connection.cursors
         base, position, length, layout = place
         cursors.remember(route.handle, base, position, length, layout)
 

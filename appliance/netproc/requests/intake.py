@@ -17,7 +17,7 @@ from appliance.netproc.connections.connection import Connection
 from appliance.netproc.connections.login_session import LoginSession
 from appliance.netproc.connections.receivers import RequestReceiver
 from appliance.netproc.in_flight.exchanges import NO_NUMBER
-from appliance.netproc.requests.exchange_barrier import Barrier
+from appliance.netproc.requests.exchange_barrier import ExchangeBarrier
 from appliance.netproc.requests.host import NetprocHost
 from appliance.netproc.requests.long_requests import LONG, LongRequests
 from appliance.netproc.requests.metadata_replay import MetadataFollowing
@@ -36,7 +36,7 @@ class Intake(RequestReceiver[Connection]):
     def __init__(
         self,
         host: NetprocHost,
-        barrier: Barrier,
+        barrier: ExchangeBarrier,
         following: MetadataFollowing,
         handlers: list[dict[int, Handler]],
         loop: Loop,

@@ -18,7 +18,7 @@ from appliance.handlers.exchange import WORK, Exchange, Host, Steps
 from appliance.netproc.connections.connection import Connection
 from appliance.netproc.connections.request_time import Stopwatch
 from appliance.netproc.in_flight.exchanges import NO_NUMBER
-from appliance.netproc.requests.exchange_barrier import Barrier
+from appliance.netproc.requests.exchange_barrier import ExchangeBarrier
 from appliance.netproc.requests.host import NetprocHost
 from appliance.wire.messages import decode_in_slices, request_versions
 
@@ -44,7 +44,9 @@ class LongRequests:
         "waiting",
     )
 
-    def __init__(self, host: NetprocHost, clock: Clock, watch: Stopwatch, barrier: Barrier) -> None:
+    def __init__(
+        self, host: NetprocHost, clock: Clock, watch: Stopwatch, barrier: ExchangeBarrier
+    ) -> None:
         self._host = host
         self._most = host.config.int("penstock.request.max.bytes")
         self._clock = clock

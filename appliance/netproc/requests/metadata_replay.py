@@ -31,7 +31,7 @@ from appliance.netproc.connections.connection import Connection
 from appliance.netproc.connections.connections_state import ConnectionsState
 from appliance.netproc.requests.client_throttling import ClientThrottling
 from appliance.netproc.requests.host import NetprocHost
-from appliance.netproc.transport.tls_listeners import Sealing
+from appliance.netproc.transport.tls_listeners import TlsListeners
 from appliance.shell.guarding import Guarding
 from appliance.shell.read_retries import ReadRetries
 from appliance.shell.seat import Seat
@@ -51,7 +51,7 @@ class MetadataFollowing:
         host: NetprocHost,
         throttling: ClientThrottling,
         shared: ConnectionsState[Connection],
-        sealing: Sealing,
+        sealing: TlsListeners,
         retries: ReadRetries,
     ) -> None:
         self._seat = seat

@@ -11,7 +11,7 @@ from appliance.handlers.exchange import Route
 from appliance.metadata.image import MetadataImage, TopicImage
 
 
-class Routes:
+class PartitionRoutes:
     """A cache over an image; `clear` it when the image has changed. by_name, by_id: what is known,
     for who looks there first; the same two for ever."""
 

@@ -21,7 +21,7 @@ _NICE: Final = 5
 Job = tuple[Callable[[], Any], Callable[[Any], None]]
 
 
-class Hashing:
+class CredentialHashing:
     """Its thread ends with the process. most: jobs that may wait (penstock.logins.max.waiting)."""
 
     def __init__(self, loop: Loop, most: int) -> None:

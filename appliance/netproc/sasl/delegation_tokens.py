@@ -17,7 +17,7 @@ from appliance.config.broker import BrokerConfig
 from appliance.config.delegation import read_limits
 from appliance.controller.delegation_tokens import find_token, is_expired, parse_principal
 from appliance.metadata.image import MetadataImage
-from appliance.netproc.sasl.credential_hashing import Hashing
+from appliance.netproc.sasl.credential_hashing import CredentialHashing
 
 _SALT_BYTES: Final = 24
 _MOST: Final = 4096
@@ -38,7 +38,7 @@ class DelegationTokens:
         self,
         config: Callable[[], BrokerConfig],
         image: Callable[[], MetadataImage],
-        hashing: Hashing,
+        hashing: CredentialHashing,
     ) -> None:
         self._config = config
         self._image = image

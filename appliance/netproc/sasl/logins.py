@@ -63,7 +63,7 @@ from appliance.netproc.connections.login_session import (
     LoginSession,
 )
 from appliance.netproc.in_flight.exchanges import NO_NUMBER, Exchanges
-from appliance.netproc.sasl.credential_hashing import Hashing
+from appliance.netproc.sasl.credential_hashing import CredentialHashing
 from appliance.netproc.sasl.delegation_tokens import DelegationTokens
 from appliance.netproc.sasl.oauth_bearer import Bearers
 from appliance.ring.counters import API_KEYS
@@ -104,7 +104,7 @@ class LoginDesk(Doorkeeper):
         self._shared = shared
         self._names = shared.listeners
         self._exchanges = exchanges
-        self._hashing = Hashing(shared.loop, config().int(setting_of(LOGINS_WAITING)))
+        self._hashing = CredentialHashing(shared.loop, config().int(setting_of(LOGINS_WAITING)))
         self._log = shared.log
         self._bearers = Bearers(shared.loop, self._hashing, shared.log)
         self._tokens = DelegationTokens(config, image, self._hashing)

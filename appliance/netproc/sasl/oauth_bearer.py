@@ -14,7 +14,7 @@ from appliance.authentication.tokens import (
     Verified,
     verify_token,
 )
-from appliance.netproc.sasl.credential_hashing import Hashing
+from appliance.netproc.sasl.credential_hashing import CredentialHashing
 from appliance.netproc.sasl.jwks import TokenKeys
 from appliance.shell.log import WARNING, Log
 from appliance.shell.loop import Loop
@@ -30,9 +30,9 @@ _MOST_READING: Final = 1024
 class Bearers:
     """verifying: its thread."""
 
-    def __init__(self, loop: Loop, verifying: Hashing, log: Log) -> None:
+    def __init__(self, loop: Loop, verifying: CredentialHashing, log: Log) -> None:
         self._verifying = verifying
-        self._reading = Hashing(loop, _MOST_READING)
+        self._reading = CredentialHashing(loop, _MOST_READING)
         self._log = log
         self._keys: dict[KeyPlace, TokenKeys] = {}
 

@@ -17,7 +17,7 @@ from appliance.netproc.transport.transport import Plain, Transport
 from appliance.shell.log import WARNING, Log
 
 
-class Sealing:
+class TlsListeners:
     """config(): the settings in force. tells: what becomes of certificates is told by this process,
     of several that read the same."""
 

@@ -14,7 +14,7 @@ from appliance.config.log_config import LogConfig
 from appliance.ioproc.partitions.partition import Partition
 from appliance.ioproc.remote.link import AnswerRoutes, StoreAnswer
 from appliance.ioproc.remote.tiering import Tiering, read_chain
-from appliance.ioproc.turn.job_context import Ground
+from appliance.ioproc.turn.job_context import JobContext
 from appliance.logstore.log import PartitionLog
 from appliance.remotelog.objects import LOG, RemoteFilesMissing, RemoteObjects
 from appliance.remotelog.records import decode_record
@@ -137,7 +137,7 @@ class Life:
         self.trims = []
         self.tiering = Tiering(
             lambda: config,
-            Ground(disk, None, self.world.core, self.events),
+            JobContext(disk, None, self.world.core, self.events),
             self.threads,
             self.routes,
             lambda partition, told: self.trims.append((partition, told)),

@@ -18,7 +18,7 @@ from sim.replicated.talk import (
 from appliance.base.errors import PeerError
 from appliance.config.log_config import LogConfig
 from appliance.ioproc.durability import checkpoints
-from appliance.ioproc.lifecycle.partition_opener import Opener
+from appliance.ioproc.lifecycle.partition_opener import PartitionOpener
 from appliance.ioproc.replica_fetcher.divergence import is_unconfirmed
 from appliance.metadata.log_dirs import LogDirs
 from appliance.replication.progress import Progress
@@ -64,7 +64,7 @@ class Broker(Node):
         self.compared = 0
         table = PartitionTable(memoryview(bytearray(PartitionTable.bytes_needed(4))), 4)
         table.add(TOPIC_ID, 0)
-        opener = Opener(self.disk, LogDirs.of(DATA), table, clean=False)
+        opener = PartitionOpener(self.disk, LogDirs.of(DATA), table, clean=False)
         self.log, *_ = opener.open_log(TOPIC, 0, TOPIC_ID, 0, CONFIG, self.now_ms)
         self.log.sync_now()
         shown = checkpoints.read(self.disk, DATA, checkpoints.HIGH_WATERMARK).get(KEY, 0)

@@ -16,8 +16,8 @@ from appliance.base.errors import (
 )
 from appliance.config.log_config import LogConfig
 from appliance.ioproc.durability import checkpoints
-from appliance.ioproc.durability.journal_recovery import LeftJournals
-from appliance.ioproc.lifecycle.partition_opener import Opener
+from appliance.ioproc.durability.journal_recovery import JournalRecovery
+from appliance.ioproc.lifecycle.partition_opener import PartitionOpener
 from appliance.ioproc.partitions.partition import Partition
 from appliance.metadata.log_dirs import LogDirs
 from appliance.ring.messages import APPENDED, CANCEL, FOUND
@@ -60,7 +60,7 @@ class Home(Node):
             self.table = fresh_table()
         core = CoreWorld(DATA, disk=self.disk, table=self.table, netprocs=1, arena=SLOT * SLOTS)
         left = self.left_journals()
-        opener = Opener(self.disk, LogDirs.of(DATA), self.table, left, clean=False)
+        opener = PartitionOpener(self.disk, LogDirs.of(DATA), self.table, left, clean=False)
         for index in PARTITIONS:
             log, *_ = opener.open_log("t", index, TOPIC_ID, index, self.settings, NOW_MS)
             partition = self.made(Partition(index, "t", index, TOPIC_ID, log, self.life + 1))
@@ -72,7 +72,7 @@ class Home(Node):
         self.after(CHECKPOINT_MS, self.checkpoint)
 
     def left_journals(self):
-        left = LeftJournals(self.disk, [DATA], clean=False)
+        left = JournalRecovery(self.disk, [DATA], clean=False)
         left.read_journals()
         return left
 

@@ -16,16 +16,16 @@ from appliance.config.log_config import LogConfig
 from appliance.coordinators.kinds import KINDS
 from appliance.coordinators.runtime.kind import Lent
 from appliance.ioproc.coordination.coordinator_host import CoordinatorHost
-from appliance.ioproc.coordination.marker_sender import Endings
+from appliance.ioproc.coordination.marker_sender import MarkerSender
 from appliance.ioproc.coordination.producer_id_pool import ProducerIdPool
 from appliance.ioproc.durability import checkpoints
-from appliance.ioproc.durability.group_commit import Syncing
-from appliance.ioproc.durability.journal_recovery import LeftJournals
+from appliance.ioproc.durability.group_commit import GroupCommit
+from appliance.ioproc.durability.journal_recovery import JournalRecovery
 from appliance.ioproc.durability.journals import Journals
-from appliance.ioproc.ioproc_peers import Loopback, Siblings
-from appliance.ioproc.lifecycle.partition_opener import Opener
+from appliance.ioproc.ioproc_peers import IoprocPeers, Loopback
+from appliance.ioproc.lifecycle.partition_opener import PartitionOpener
 from appliance.ioproc.netproc_peer import NetprocPeer
-from appliance.ioproc.partition_failures import Failures
+from appliance.ioproc.partition_failures import PartitionFailures
 from appliance.ioproc.partitions.partition import Partition
 from appliance.ioproc.partitions.partition_rows import Rows
 from appliance.ioproc.replication.replicas import Replicas
@@ -113,21 +113,21 @@ class Home(Process):
 
     def make_endings(self, writers):
         machine = self.machine
-        return Endings(writers, machine.image, machine.rows, self.books.refused, alone())
+        return MarkerSender(writers, machine.image, machine.rows, self.books.refused, alone())
 
     def put_together(self, writers, to_net):
         journals = Journals(
             self.disk, [DATA], self.number, self.journal_writes, lambda: bytes(16),
             lambda total: 1 << 20,
         )  # fmt: skip
-        syncing = Syncing(self.threads, journals, lambda: True)
+        syncing = GroupCommit(self.threads, journals, lambda: True)
         self.space = SpaceGuard(0, 0)
         self.space.read_space(self.world.clock.now_ns, *self.disk.space(DATA))
         served = ServedPartitions(Rows(self.machine.table), syncing, [self.space])
         served.askers[0] = NetprocPeer(0, self.machine.arena, to_net)
         for index, writer in writers.items():
             served.siblings[index] = NetprocPeer(index, memoryview(b""), writer)
-        failures = Failures(served, self.broken)
+        failures = PartitionFailures(served, self.broken)
         appends = Appends(served, failures)
         questions = PartitionReads(
             served,
@@ -142,7 +142,7 @@ class Home(Process):
         }
         core = Core(served, appends, questions, failures, (), self.hosts)
         arrivals = Dispatcher(core, core.partitions.get, stays, self.endings)
-        self.siblings = Siblings(
+        self.siblings = IoprocPeers(
             self.number, self.own, served.siblings, self.endings, arrivals.handle
         )
         self.arrivals = arrivals
@@ -157,9 +157,9 @@ class Home(Process):
         )  # fmt: skip
 
     def open(self, core):
-        left = LeftJournals(self.disk, [DATA], self.number, IOPROCS, clean=False)
+        left = JournalRecovery(self.disk, [DATA], self.number, IOPROCS, clean=False)
         left.read_journals()
-        opener = Opener(self.disk, LogDirs.of(DATA), self.machine.table, left, clean=False)
+        opener = PartitionOpener(self.disk, LogDirs.of(DATA), self.machine.table, left, clean=False)
         for handle, (topic, index) in enumerate(PARTITIONS):
             if self.machine.home(topic, index) is self:
                 config = INTERNAL if topic in INTERNAL_TOPICS else self.output
