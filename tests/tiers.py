@@ -68,6 +68,7 @@ NIGHTLY = (
     "control/ seeds after the first ten",
     "controller/ seeds after the first ten",
     "coordinators/groups/ seeds after the first ten",
+    "differential/rights/test_same_as_whoever.py",
     "exporter/ seeds after the first ten",
     "faults/test_a_thousand_faults.py",
     "handlers/ seeds after the first ten",

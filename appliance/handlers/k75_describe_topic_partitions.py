@@ -3,7 +3,8 @@ their names.
 
 A page ends after response_partition_limit partitions (at most max.request.partition.size.limit);
 next_cursor says where the next one begins. No topics named means all of them. Those that the caller
-may not see count for no page: they are told last when they were named, else not at all.
+may not see count for no page: they are told last when they were named and are not before the
+cursor, else not at all.
 """
 
 from dataclasses import field
@@ -55,10 +56,12 @@ def _fill(host: Host, x: Exchange, page: TopicPage) -> Steps:
     for number, name in enumerate(page.names):
         if number % gather.MANY == gather.MANY - 1:
             yield
+        if name < page.start_topic:
+            continue
         if not x.rights.everything and (code := x.rights.refusal(DESCRIBE_TOPIC, name)):
             page.hidden.append(describe.unknown_topic(code, name))
             continue
-        if name < page.start_topic or page.cursor is not None:
+        if page.cursor is not None:
             continue
         if left == 0:
             page.cursor = {"topic_name": name, "partition_index": 0}

@@ -225,7 +225,8 @@ class Server:
         or speaks what is not understood."""
         hung_up = changed = 0
         for guest in guests:
-            if self.listeners[guest.listener].sock.fileno() < 0:
+            at = guest.listener
+            if at >= len(self.listeners) or self.listeners[at].sock.fileno() < 0:
                 guest.close()
                 continue
             if guest.protocol != self._protocol(guest.listener):

@@ -6,12 +6,14 @@ successor is forked. When the whole appliance makes way for another version, all
 as descriptors, and what is told of them in one file. Nothing here waits.
 """
 
+import errno
 import json
 import os
 import signal
 import socket
+import stat
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import field
 from typing import Any, Final
 
@@ -80,24 +82,47 @@ def send_connection(over: socket.socket, guest: Guest) -> bool:
     return True
 
 
+class NotAGuest(OSError):
+    """A message that no sound network process sends: the process was taken over."""
+
+
 def receive(over: socket.socket) -> Guest | None:
-    """The next one, None when none has come. Raises OSError."""
+    """The next one, None when none has come. Raises OSError; NotAGuest for a message that is none,
+    of which nothing is kept."""
     try:
         word, fds, _, _ = socket.recv_fds(over, len(_WORD), _DESCRIPTORS)
     except (BlockingIOError, InterruptedError):
         return None
-    if not word:
+    if not word and not fds:
         return None  # the process is gone, and all that it had sent is read
-    assert word == _WORD, "a network process sends nothing else this way"
-    assert len(fds) == _DESCRIPTORS, "a guest is a socket and what is told of it"
-    sock = socket.socket(fileno=fds[0])
-    sock.setblocking(False)
-    for fd in fds:
-        os.set_inheritable(fd, False)
-    with open(fds[1], "rb") as whole:
-        whole.seek(0)
-        told, _, received = whole.read().partition(b"\n")
-    return _guest(sock, json.loads(told), received)
+    with ExitStack() as stack:
+        for fd in fds:
+            stack.callback(os.close, fd)
+        if word != _WORD or len(fds) != _DESCRIPTORS:
+            raise NotAGuest(errno.EPROTO, "a guest is a socket and what is told of it")
+        if not stat.S_ISSOCK(os.fstat(fds[0]).st_mode):
+            raise NotAGuest(errno.EPROTO, "a guest is a socket and what is told of it")
+        sock = socket.socket(fileno=os.dup(fds[0]))
+        stack.callback(sock.close)
+        sock.setblocking(False)
+        told, _, received = _read_told(fds[1]).partition(b"\n")
+        try:
+            guest = _guest(sock, json.loads(told), received)
+        except (ValueError, TypeError, KeyError, IndexError, RecursionError) as lie:
+            raise NotAGuest(errno.EPROTO, f"not what is told of a guest: {lie!r:.200}") from None
+        stack.pop_all()
+        for fd in fds:
+            os.close(fd)
+        return guest
+
+
+def _read_told(fd: int) -> bytes:
+    """The whole file. Raises NotAGuest for what is no memory that the sender has filled: a device
+    may never end, and a hole becomes memory of ours."""
+    told = os.fstat(fd)
+    if not stat.S_ISREG(told.st_mode) or told.st_blocks * 512 < told.st_size:
+        raise NotAGuest(errno.EPROTO, "a guest is told of in memory that its sender has filled")
+    return os.pread(fd, told.st_size, 0)
 
 
 def _fields(guest: Guest) -> dict[str, Any]:
@@ -120,18 +145,34 @@ def _fields(guest: Guest) -> dict[str, Any]:
 
 
 def _guest(sock: socket.socket, fields: dict[str, Any], received: bytes) -> Guest:
+    """Raises ValueError, TypeError, KeyError or IndexError for what is not told so."""
     client_id, software = fields.pop("client_id"), fields.pop("software")
     if (principal := fields.pop("principal", None)) is not None:
-        fields["principal"] = (principal[0], principal[1])
+        kind, name = principal
+        fields["principal"] = (kind, name)
     if (login := fields.pop("login", None)) is not None:
         fields["login"] = (login[0], login[1])
-    return Guest(
+    guest = Guest(
         sock,
         **fields,
         software=None if software is None else (software[0], software[1]),
         client_id=None if client_id is None else client_id.encode("latin-1"),
         received=received,
     )
+    _check_shape(guest)
+    return guest
+
+
+def _check_shape(guest: Guest) -> None:
+    """Raises TypeError: a word of it is of another kind than `_fields` tells."""
+    login = guest.login or ("", 0)
+    texts = (guest.address, guest.serves, guest.protocol, *(guest.software or ()), login[0])
+    names = (*guest.principal, *guest.asked, *guest.gone)
+    numbers = (guest.listener, guest.muted_until_ns, guest.roles, login[1])
+    if not all(isinstance(one, str) for one in (*texts, *names)):
+        raise TypeError("a text is none")
+    if not all(isinstance(one, int) and 0 <= one < 1 << 63 for one in numbers):
+        raise TypeError("a number is none")
 
 
 def pack(guests: Iterable[tuple[int, Guest]], names: Sequence[str]) -> int:
@@ -141,6 +182,8 @@ def pack(guests: Iterable[tuple[int, Guest]], names: Sequence[str]) -> int:
     with open(file, "wb", closefd=False) as whole:
         whole.write(json.dumps({"format": FORMAT}).encode() + b"\n")
         for fd, guest in guests:
+            if guest.listener >= len(names):
+                continue  # a process that was taken over said so; its descriptor ends with the exec
             told = _fields(guest) | {"fd": fd, "listener": names[guest.listener]}
             told["bytes"] = len(guest.received)
             whole.write(json.dumps(told).encode() + b"\n" + guest.received)
@@ -183,7 +226,7 @@ def _welcome(
 
 
 def receive_all(over: socket.socket) -> list[Guest]:
-    """Every one that has come."""
+    """Every one that has come, up to a message that is none."""
     found = []
     with suppress(OSError):
         while (guest := receive(over)) is not None:

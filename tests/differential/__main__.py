@@ -6,6 +6,7 @@ python -m tests.differential --list              the scripts
 python -m tests.differential --table             what differs on purpose, as docs print it
 python -m tests.differential --keep              start both brokers and print how to reach them
 python -m tests.differential --rights [Metadata]  every API as users with different rights, or one
+python -m tests.differential --as nobody [Metadata]  every script as who may do nothing, or all
 python -m tests.differential --ours HOST:PORT --kafka HOST:PORT   on one that runs already, or both
 """
 
@@ -18,7 +19,7 @@ from pathlib import Path
 
 from benchmarks import kafka
 from tests.differential import registry, table
-from tests.differential.rights import plays
+from tests.differential.rights import plays, whole
 from tests.differential.rights.brokers import secured
 from tests.differential.run import both, run
 
@@ -27,6 +28,8 @@ def main():
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # stop what was started then, too
     options = _options()
     scripts = plays.scripts() if options.rights else registry.load()
+    if options.as_:
+        scripts = whole.scripts(scripts, options.as_)
     if options.only:
         scripts = [s for s in scripts if s.api in options.only or s.name.startswith(options.only)]
     if options.list:
@@ -42,6 +45,8 @@ def main():
 
 
 def _started(options, folder):
+    if options.as_:
+        return whole.ruled(folder, options.as_)
     return secured(folder) if options.rights else both(folder, options.ours, options.kafka)
 
 
@@ -55,6 +60,9 @@ def _options():
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--rights", action="store_true", help="as users with different rights")
+    parser.add_argument(
+        "--as", dest="as_", choices=("allowed", "nobody"), help="as who may do all, or nothing"
+    )
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--ours", metavar="HOST:PORT[:FOLDER]")
     parser.add_argument("--kafka", metavar="HOST:PORT[:FOLDER]")
@@ -81,7 +89,10 @@ def _report(options, scripts, targets):
             print(f"{time.monotonic() - started:6.1f} {script.name} v{version}", flush=True)
 
     entries = table.of_rights() if options.rights else table.of_scripts()
-    report = run(scripts, targets, entries, not options.only, tell)
+    if options.as_ == "nobody":
+        entries = table.of_nobody()
+    every = not options.only and not options.as_
+    report = run(scripts, targets, entries, every, tell)
     print(report)
     print(f"{time.monotonic() - started:.0f} s")
     sys.exit(not report.good)

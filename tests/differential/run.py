@@ -13,7 +13,7 @@ from tests.broker_process import Broker
 from tests.differential.compare import compare
 from tests.differential.groups import GROUP_MAX
 from tests.differential.normal import Normaliser
-from tests.differential.scene import Scene, Target
+from tests.differential.scene import Target
 
 SETTINGS = {
     "node.id": "1",
@@ -123,7 +123,7 @@ def versions_of(script, targets):
 
 def play(script, version, target, run):
     """The notes of one run, comparable."""
-    scene = Scene(target, script, version, run)
+    scene = target.scene(target, script, version, run)
     try:
         script.play(scene)
     finally:

@@ -17,7 +17,8 @@ LIMIT_S = 30
 
 class Target:
     """A broker. folder: where its data lies, to be recognised in answers. context: it is asked
-    over TLS. user: (name, password) of who prepares and asks, if somebody has to log in."""
+    over TLS. user: (name, password) of who prepares and asks, if somebody has to log in. scene: the
+    class of scripts' scenes there."""
 
     def __init__(self, name, address, folder=None, context=None, user=None):
         self.name = name
@@ -25,6 +26,7 @@ class Target:
         self.folder = folder
         self.context = context
         self.user = user
+        self.scene = Scene
         link = Link(address, context=context)
         answer = link.ask(18, 3, {"client_software_name": "differential",
                                   "client_software_version": "1"})  # fmt: skip
@@ -36,6 +38,8 @@ class Target:
 class Scene:
     """One run of one script. `version` is the version of the script's API; `notes` is the result:
     (step, API, version, answer)."""
+
+    limit_s = LIMIT_S
 
     def __init__(self, target, script, version, run):
         self.target = target
@@ -72,8 +76,8 @@ class Scene:
         return (link or self.main).ask(APIS[api], version, values)
 
     def until(self, wanted, api, version=None, **values):
-        """`call` again and again until `wanted(answer)`; the answer. Fails after LIMIT_S."""
-        end = time.monotonic() + LIMIT_S
+        """`call` again and again until `wanted(answer)`; the answer. Fails after `limit_s`."""
+        end = time.monotonic() + self.limit_s
         while not wanted(answer := self.call(api, version, **values)):
             assert time.monotonic() < end, f"{self.target.name}: {api} stays {answer}"
             time.sleep(0.005)
@@ -137,7 +141,10 @@ class Scene:
         return value
 
     def recognise(self, value, word):
-        """Compare `word` wherever this id, number or text stands in an answer."""
+        """Compare `word` wherever this id, number or text stands in an answer. An empty text, as
+        who is refused gets it, is none."""
+        if value == "":
+            return
         if isinstance(value, int):
             self.numbers[value] = f"<{word}>"
             return

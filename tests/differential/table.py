@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 TABLE = Path(__file__).with_name("differences.toml")
-RIGHTS = "rights_"
-"""How the names of the scripts in rights/ begin."""
+RIGHTS, NOBODYS = "rights_", "nobody_"
+"""How the names begin of the scripts in rights/, and of all others as somebody without a rule."""
 FIELDS = {"api", "versions", "script", "path", "ours", "kafka", "reason"}
 
 
@@ -46,7 +46,13 @@ class Entry(NamedTuple):
 
 def of_scripts():
     """The entries about what everybody may ask."""
-    return [one for one in read() if not one.script.startswith(RIGHTS)]
+    return [one for one in read() if not one.script.startswith((RIGHTS, NOBODYS))]
+
+
+def of_nobody():
+    """The entries about what somebody without a rule is answered: those about everybody, too."""
+    own = [one for one in read() if one.script.startswith(NOBODYS)]
+    return own + [one._replace(script=f"{NOBODYS}{one.script}") for one in of_scripts()]
 
 
 def of_rights():

@@ -18,16 +18,17 @@ _OWN = {
 
 
 @contextlib.contextmanager
-def secured(folder):
-    """(the appliance, Apache Kafka) as Targets that `root` asks."""
+def secured(folder, users=None, rules_=None):
+    """(the appliance, Apache Kafka) as Targets that `root` asks. users: name → password; rules_: as
+    CreateAcls takes them; else those of `plays`."""
     settings = SETTINGS | _OWN
-    settings["listener.name.static.plain.sasl.jaas.config"] = jaas(passwords())
+    settings["listener.name.static.plain.sasl.jaas.config"] = jaas(users or passwords())
     kafka = LoggedIn(folder / "kafka", settings, of_kafka=True)
     ours = LoggedIn(folder / "ours", settings)
     with kafka, ours:
         targets = [_target("penstock", ours), _target("kafka", kafka)]
         for one in targets:
-            _prepare(one)
+            _prepare(one, rules_ or rules())
         yield targets
 
 
@@ -39,11 +40,11 @@ def _target(name, broker):
     return target
 
 
-def _prepare(target):
+def _prepare(target, rules_):
     """There are coordinators, and rules. They are in force before the first topic of a script is
     there, because the log of metadata has them before it."""
     scene = Scene(target, Script("rights", "CreateAcls", None, None), 3, "")
-    answer = scene.call("CreateAcls", creations=rules())
+    answer = scene.call("CreateAcls", creations=rules_)
     assert {row["error_code"] for row in answer["results"]} == {"NONE"}, answer
     for kind in (0, 1):
         scene.until(settled, "FindCoordinator", 4, key_type=kind, coordinator_keys=["any"])
