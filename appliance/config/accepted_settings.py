@@ -1,5 +1,5 @@
-"""Settings of parts that are not served here: tiered storage, other nodes, Kafka's inside. They are
-declared so that a Kafka user's server.properties loads and is checked.
+"""Settings of parts that are not served here, or not all: tiered storage, other nodes, Kafka's
+inside. They are declared so that a Kafka user's server.properties loads and is checked.
 """
 
 from typing import Final
@@ -17,7 +17,8 @@ from appliance.config.setting import (
     Setting,
 )
 
-_NO_TIERS: Final = "nothing is tiered here"
+_NO_PLUGINS: Final = "tiered segments go to the store of penstock.remote.storage.url, and their records lie beside each log"
+_NO_FOLLOWERS: Final = "tiered storage is for one node alone, and nobody follows it"
 _NO_CALLBACK: Final = "quotas are decided by the appliance itself"
 _BUCKET: Final = "limits of copying and replication hold from one fifth of a second to the next"
 _EXACT: Final = "what is due is done at once"
@@ -29,32 +30,32 @@ SELECTORS: Final = (
 _KAFKAS: Final = "it concerns the inside of Apache Kafka"
 
 _TIERED = (
-    Setting("remote.log.storage.system.enable", BOOLEAN, False, "Whether segments may be tiered to remote storage.", inert=_NO_TIERS),
-    Setting("remote.log.storage.manager.class.name", STRING, None, "Class of the remote storage manager.", inert=_NO_TIERS),
-    Setting("remote.log.storage.manager.class.path", STRING, None, "Class path of the remote storage manager.", inert=_NO_TIERS),
-    Setting("remote.log.storage.manager.impl.prefix", STRING, "rsm.config.", "Prefix of the remote storage manager's settings.", inert=_NO_TIERS),
-    Setting("remote.log.metadata.manager.class.name", STRING, "org.apache.kafka.server.log.remote.metadata.storage.TopicBasedRemoteLogMetadataManager", "Class of the remote log metadata manager.", inert=_NO_TIERS),
-    Setting("remote.log.metadata.manager.class.path", STRING, None, "Class path of the remote log metadata manager.", inert=_NO_TIERS),
-    Setting("remote.log.metadata.manager.impl.prefix", STRING, "rlmm.config.", "Prefix of the remote log metadata manager's settings.", inert=_NO_TIERS),
-    Setting("remote.log.metadata.manager.listener.name", STRING, None, "Listener that the remote log metadata manager uses.", inert=_NO_TIERS),
-    Setting("remote.log.metadata.custom.metadata.max.bytes", INT, 128, "Largest metadata of a tiered segment, in bytes.", low=0, inert=_NO_TIERS),
-    Setting("remote.log.index.file.cache.total.size.bytes", LONG, 1 << 30, "Size of the cache of remote indexes, in bytes.", low=1, mode=CLUSTER_WIDE, inert=_NO_TIERS),
-    Setting("remote.log.manager.task.interval.ms", LONG, 30000, "Interval between two runs of tiering, in ms.", low=1, inert=_NO_TIERS),
-    Setting("remote.log.manager.thread.pool.size", INT, 2, "Threads of tiering.", low=1, inert=_NO_TIERS),
-    Setting("remote.log.manager.copier.thread.pool.size", INT, 10, "Threads that copy segments.", low=1, mode=CLUSTER_WIDE, inert=_NO_TIERS),
-    Setting("remote.log.manager.expiration.thread.pool.size", INT, 10, "Threads that expire tiered segments.", low=1, mode=CLUSTER_WIDE, inert=_NO_TIERS),
-    Setting("remote.log.manager.follower.thread.pool.size", INT, 2, "Threads that follow tiered segments.", low=1, mode=CLUSTER_WIDE, inert=_NO_TIERS),
-    Setting("remote.log.manager.copy.max.bytes.per.second", LONG, LONG_MAX, "Limit of copying, in bytes per second.", low=1, mode=CLUSTER_WIDE, inert=_NO_TIERS),
-    Setting("remote.log.manager.copy.quota.window.num", INT, 11, "Windows in which copying is measured.", low=1, inert=_NO_TIERS),
-    Setting("remote.log.manager.copy.quota.window.size.seconds", INT, 1, "Length of a window in which copying is measured, in s.", low=1, inert=_NO_TIERS),
-    Setting("remote.log.manager.fetch.max.bytes.per.second", LONG, LONG_MAX, "Limit of remote reads, in bytes per second.", low=1, mode=CLUSTER_WIDE, inert=_NO_TIERS),
-    Setting("remote.log.manager.fetch.quota.window.num", INT, 11, "Windows in which remote reads are measured.", low=1, inert=_NO_TIERS),
-    Setting("remote.log.manager.fetch.quota.window.size.seconds", INT, 1, "Length of a window in which remote reads are measured, in s.", low=1, inert=_NO_TIERS),
-    Setting("remote.log.reader.threads", INT, 10, "Threads of remote reads.", low=1, mode=CLUSTER_WIDE, inert=_NO_TIERS),
-    Setting("remote.log.reader.max.pending.tasks", INT, 100, "Remote reads that may wait.", low=1, inert=_NO_TIERS),
-    Setting("remote.fetch.max.wait.ms", INT, 500, "Longest wait for a remote read, in ms.", low=1, mode=CLUSTER_WIDE, inert=_NO_TIERS),
-    Setting("remote.list.offsets.request.timeout.ms", LONG, 30000, "Longest wait for a remote offset, in ms.", low=1, mode=CLUSTER_WIDE, inert=_NO_TIERS),
-    Setting("follower.fetch.last.tiered.offset.enable", BOOLEAN, False, "Whether a new follower begins after what is tiered.", mode=CLUSTER_WIDE, inert=_NO_TIERS),
+    Setting("remote.log.storage.system.enable", BOOLEAN, False, "Whether segments may be tiered to remote storage."),
+    Setting("remote.log.storage.manager.class.name", STRING, None, "Class of the remote storage manager.", inert=_NO_PLUGINS),
+    Setting("remote.log.storage.manager.class.path", STRING, None, "Class path of the remote storage manager.", inert=_NO_PLUGINS),
+    Setting("remote.log.storage.manager.impl.prefix", STRING, "rsm.config.", "Prefix of the remote storage manager's settings.", inert=_NO_PLUGINS),
+    Setting("remote.log.metadata.manager.class.name", STRING, "org.apache.kafka.server.log.remote.metadata.storage.TopicBasedRemoteLogMetadataManager", "Class of the remote log metadata manager.", inert=_NO_PLUGINS),
+    Setting("remote.log.metadata.manager.class.path", STRING, None, "Class path of the remote log metadata manager.", inert=_NO_PLUGINS),
+    Setting("remote.log.metadata.manager.impl.prefix", STRING, "rlmm.config.", "Prefix of the remote log metadata manager's settings.", inert=_NO_PLUGINS),
+    Setting("remote.log.metadata.manager.listener.name", STRING, None, "Listener that the remote log metadata manager uses.", inert=_NO_PLUGINS),
+    Setting("remote.log.metadata.custom.metadata.max.bytes", INT, 128, "Largest metadata of a tiered segment, in bytes.", low=0, inert=_NO_PLUGINS),
+    Setting("remote.log.index.file.cache.total.size.bytes", LONG, 1 << 30, "Size of the cache on the disk of what was fetched from the remote store, indexes and pieces of segments, in bytes; the I/O processes share it.", low=1, mode=CLUSTER_WIDE),
+    Setting("remote.log.manager.task.interval.ms", LONG, 30000, "Interval between two runs of tiering, in ms.", low=1),
+    Setting("remote.log.manager.thread.pool.size", INT, 2, "Threads of tiering.", low=1, inert=_NO_FOLLOWERS),
+    Setting("remote.log.manager.copier.thread.pool.size", INT, 10, "Threads that copy segments.", low=1, mode=CLUSTER_WIDE),
+    Setting("remote.log.manager.expiration.thread.pool.size", INT, 10, "Threads that expire tiered segments.", low=1, mode=CLUSTER_WIDE, inert="the threads that copy segments delete them, too"),
+    Setting("remote.log.manager.follower.thread.pool.size", INT, 2, "Threads that follow tiered segments.", low=1, mode=CLUSTER_WIDE, inert=_NO_FOLLOWERS),
+    Setting("remote.log.manager.copy.max.bytes.per.second", LONG, LONG_MAX, "Limit of copying, in bytes per second.", low=1, mode=CLUSTER_WIDE),
+    Setting("remote.log.manager.copy.quota.window.num", INT, 11, "Windows in which copying is measured.", low=1, inert=_BUCKET),
+    Setting("remote.log.manager.copy.quota.window.size.seconds", INT, 1, "Length of a window in which copying is measured, in s.", low=1, inert=_BUCKET),
+    Setting("remote.log.manager.fetch.max.bytes.per.second", LONG, LONG_MAX, "Limit of remote reads, in bytes per second.", low=1, mode=CLUSTER_WIDE),
+    Setting("remote.log.manager.fetch.quota.window.num", INT, 11, "Windows in which remote reads are measured.", low=1, inert=_BUCKET),
+    Setting("remote.log.manager.fetch.quota.window.size.seconds", INT, 1, "Length of a window in which remote reads are measured, in s.", low=1, inert=_BUCKET),
+    Setting("remote.log.reader.threads", INT, 10, "Threads of remote reads.", low=1, mode=CLUSTER_WIDE),
+    Setting("remote.log.reader.max.pending.tasks", INT, 100, "Remote reads that may wait.", low=1, inert="a read that waits for the store is parked, and takes no thread"),
+    Setting("remote.fetch.max.wait.ms", INT, 500, "Longest wait for a remote read, in ms.", low=1, mode=CLUSTER_WIDE),
+    Setting("remote.list.offsets.request.timeout.ms", LONG, 30000, "Longest wait for a remote offset, in ms.", low=1, mode=CLUSTER_WIDE),
+    Setting("follower.fetch.last.tiered.offset.enable", BOOLEAN, False, "Whether a new follower begins after what is tiered.", mode=CLUSTER_WIDE, inert=_NO_FOLLOWERS),
 )  # fmt: skip
 
 _QUOTAS = (

@@ -187,6 +187,7 @@ _OWN = (
     Setting("penstock.invitations", LIST, (), "Nodes that may join, each once: NODE:SHA256-OF-ITS-TOKEN:MS-SINCE-1970. Written by penstock cluster invite; changed on a node's own host only.", mode=CLUSTER_WIDE, pattern=PATTERN),
     Setting("penstock.join.token", PASSWORD, None, "The token of the invitation by which this node joins; not used afterwards."),
     Setting("penstock.broker.silence.ms", INT, 2500, "A broker that neither sends heartbeats nor answers the controller for this time is fenced before its session times out, in ms; at least broker.heartbeat.interval.ms and half a second. With the value of broker.session.timeout.ms only heartbeats count, as in Apache Kafka.", low=1),
+    Setting("penstock.remote.storage.url", STRING, None, "Where tiered segments lie: file:///FOLDER, or s3://BUCKET/PREFIX with the credentials of the environment (AWS_ACCESS_KEY_ID and the others) or of the host's role."),
     Setting("penstock.disk.free.min.bytes", LONG, 67_108_864, "Produce is refused (retriable) while less than this is free on the disk, in bytes.", low=0, mode=CLUSTER_WIDE),
 )  # fmt: skip
 

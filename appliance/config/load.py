@@ -18,6 +18,7 @@ from appliance.config import (
     otlp,
     roles,
     several_listeners,
+    tiering_checks,
     tls_checks,
 )
 from appliance.config.broker import (
@@ -189,6 +190,7 @@ _CHECKS: Final[dict[str, Callable[[BrokerConfig], Said]]] = {
     "sasl.enabled.mechanisms": logins.check,
     "controller.quorum.voters": cluster_checks.voters,
     "log.dirs": _folders,
+    tiering_checks.ENABLED: tiering_checks.check_store,
     delegation.SECRET: delegation.check,
     acl_checks.CLASS_NAME: acl_checks.check,
     acl_checks.SUPER_USERS: acl_checks.check_idle,

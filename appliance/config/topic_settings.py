@@ -14,7 +14,6 @@ from appliance.config.setting import (
     Value,
 )
 
-_NO_TIERS: Final = "nothing is tiered here"
 _REPLICAS: Final = r"\*|[0-9]+:[0-9]+"
 
 _ROWS: Final[tuple[tuple[Setting, str], ...]] = (
@@ -31,8 +30,8 @@ _ROWS: Final[tuple[tuple[Setting, str], ...]] = (
     (Setting("follower.replication.throttled.replicas", LIST, (), "Replicas that are throttled while they catch up, as PARTITION:NODE of the follower, or * for all.", pattern=_REPLICAS), ""),
     (Setting("leader.replication.throttled.replicas", LIST, (), "Replicas that are throttled while others catch up with them, as PARTITION:NODE of the leader, or * for all.", pattern=_REPLICAS), ""),
     (Setting("index.interval.bytes", INT, 4096, "Bytes of log between two entries of the offset index.", low=0), "log.index.interval.bytes"),
-    (Setting("local.retention.bytes", LONG, -2, "Size of the local log above which tiered segments are deleted locally; -2 follows retention.bytes.", low=-2, inert=_NO_TIERS), "log.local.retention.bytes"),
-    (Setting("local.retention.ms", LONG, -2, "Age above which tiered segments are deleted locally; -2 follows retention.ms.", low=-2, inert=_NO_TIERS), "log.local.retention.ms"),
+    (Setting("local.retention.bytes", LONG, -2, "Size of the local log above which tiered segments are deleted locally; -2 follows retention.bytes.", low=-2), "log.local.retention.bytes"),
+    (Setting("local.retention.ms", LONG, -2, "Age above which tiered segments are deleted locally; -2 follows retention.ms.", low=-2), "log.local.retention.ms"),
     (Setting("max.compaction.lag.ms", LONG, LONG_MAX, "Maximum time for which a record stays uncompacted, in ms.", low=1), "log.cleaner.max.compaction.lag.ms"),
     (Setting("min.compaction.lag.ms", LONG, 0, "Minimum time for which a record stays uncompacted, in ms.", low=0), "log.cleaner.min.compaction.lag.ms"),
     (Setting("max.message.bytes", INT, 1_048_588, "Largest batch, in bytes after compression.", low=0), "message.max.bytes"),
@@ -42,9 +41,9 @@ _ROWS: Final[tuple[tuple[Setting, str], ...]] = (
     (Setting("min.cleanable.dirty.ratio", DOUBLE, 0.5, "Ratio of uncompacted bytes above which a log is compacted.", low=0, high=1), "log.cleaner.min.cleanable.ratio"),
     (Setting("min.insync.replicas", INT, 1, "Replicas that must be in sync for acks=all to succeed.", low=1), "min.insync.replicas"),
     (Setting("preallocate", BOOLEAN, False, "Reserve a segment's bytes on the disk when it is created.", inert="a segment gets its blocks as it is written, which costs the same on Linux"), "log.preallocate"),
-    (Setting("remote.storage.enable", BOOLEAN, False, "Tier segments to remote storage.", inert=_NO_TIERS), ""),
-    (Setting("remote.log.copy.disable", BOOLEAN, False, "Tier no further segments.", inert=_NO_TIERS), ""),
-    (Setting("remote.log.delete.on.disable", BOOLEAN, False, "Delete tiered segments when tiering is switched off.", inert=_NO_TIERS), ""),
+    (Setting("remote.storage.enable", BOOLEAN, False, "Tier segments to remote storage."), ""),
+    (Setting("remote.log.copy.disable", BOOLEAN, False, "Tier no further segments."), ""),
+    (Setting("remote.log.delete.on.disable", BOOLEAN, False, "Delete tiered segments when tiering is switched off."), ""),
     (Setting("retention.bytes", LONG, -1, "Size of a partition's log above which its oldest segments are deleted, in bytes; -1: no limit.", low=-1), "log.retention.bytes"),
     (Setting("retention.ms", LONG, 604_800_000, "Age of a segment's newest record above which the segment is deleted, in ms; -1: no limit.", low=-1), "log.retention.ms"),
     (Setting("segment.bytes", INT, 1 << 30, "Size at which a segment rolls, in bytes.", low=1_048_576), "log.segment.bytes"),

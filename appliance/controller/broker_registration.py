@@ -14,7 +14,7 @@ from appliance.base.errors import PeerError
 from appliance.controller.broker_states import gone_before
 from appliance.controller.decision import Record, Situation
 from appliance.controller.heartbeats import Heartbeats
-from appliance.metadata.image import METADATA_VERSION
+from appliance.metadata.image import METADATA_VERSION, TOPIC
 from appliance.metadata.log_dirs import is_assigned
 from appliance.metadata.parts import BrokerImage, ControllerImage, Endpoint, Feature
 from appliance.metadata.snapshot import broker_record, controller_record
@@ -113,13 +113,29 @@ def _check(situation: Situation, asked: Registering) -> None:
             errors.BROKER_ID_NOT_REGISTERED,
             "Controller does not support registering ZK brokers.",
         )
-    wrong = _wrong_folders(situation, asked)
+    wrong = _wrong_folders(situation, asked) or _alone_with_tiers(situation, asked)
     features = {one.name: one for one in asked.features}
     if not wrong and METADATA_VERSION not in features:
         wrong = "Request features do not contain 'metadata.version'"
     if wrong:
         raise PeerError(errors.INVALID_REGISTRATION, wrong)
     _check_features(situation.image.features, features)
+
+
+def _alone_with_tiers(situation: Situation, asked: Registering) -> str:
+    """Why no further node may come, "" when it may: what is known of remote segments lies beside
+    the logs of the one that has them."""
+    image = situation.image
+    if not image.brokers or asked.broker_id in image.brokers:
+        return ""
+    for topic in image.topics_by_name:
+        if image.config(TOPIC, topic).get("remote.storage.enable", "").strip().lower() == "true":
+            return (
+                f"topic {topic} has remote.storage.enable=true, and tiered storage is for one node"
+                " alone; set it to false with remote.log.delete.on.disable=true, or delete the"
+                " topic, before another node joins"
+            )
+    return ""
 
 
 def _wrong_folders(situation: Situation, asked: Registering) -> str:

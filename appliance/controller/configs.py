@@ -53,7 +53,7 @@ def topic_config_records(
                 f"Null value not supported for topic configs: {key[:100]}. Leave it out instead.",
             )
         settings[key] = value
-    _check_topic(situation, settings, list(settings))
+    _check_topic(situation, settings, list(settings), {})
     records = _difference(ConfigResource(TOPIC, topic), {}, settings)
     return settings, records + eligible.cleared(situation.image, records)
 
@@ -194,7 +194,7 @@ def _change(
     for key in touched:
         _check_length(key, new.get(key))
     if resource.kind == TOPIC:
-        _check_topic(situation, new, touched)
+        _check_topic(situation, new, touched, situation.image.config(TOPIC, resource.name))
     elif resource.kind == BROKER:
         for key in touched:
             _check_broker_setting(situation, resource, key, new.get(key))
@@ -259,11 +259,13 @@ def _check_other(
         raise PeerError(code, str(cause)) from cause
 
 
-def _check_topic(situation: Situation, new: Mapping[str, str], touched: Sequence[str]) -> None:
+def _check_topic(
+    situation: Situation, new: Mapping[str, str], touched: Sequence[str], old: Mapping[str, str]
+) -> None:
     try:
         for key in touched:
             effective.check_topic_setting(key, new.get(key))
-        effective.check_topic(situation.image, situation.config, new)
+        effective.check_topic(situation.image, situation.config, new, old)
     except ConfigError as cause:
         raise PeerError(errors.INVALID_CONFIG, str(cause)) from cause
 

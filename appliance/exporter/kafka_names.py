@@ -26,6 +26,17 @@ _LOGINS: Final = (
 )
 """Kafka's name and ours."""
 
+_TIERED: Final = (
+    ("remotecopybytes_total", "copied_bytes_total"),
+    ("remotecopyerrors_total", "copy_errors_total"),
+    ("remotedeleteerrors_total", "delete_errors_total"),
+    ("remotecopylagbytes", "copy_lag_bytes"),
+    ("remotecopylagsegments", "copy_lag_segments"),
+    ("remotefetchbytes_total", "fetched_bytes_total"),
+    ("remotefetchrequests_total", "fetches_total"),
+    ("remotefetcherrors_total", "fetch_errors_total"),
+)
+
 
 def _again(
     name: str, labels: tuple[str, ...], *like: str, kind: str = GAUGE, scale: float = 1.0
@@ -88,6 +99,7 @@ _JMX: Final = (
     _again("kafka_log_log_logendoffset", _PARTITION, "penstock_partition_log_end_offset"),
     Family("kafka_log_logflushstats_logflushrateandtimems_count", COUNTER, _NONE, "penstock_log_flushes_total over all processes."),
     Family("kafka_server_delayedoperationpurgatory_purgatorysize", GAUGE, ("delayedoperation",), "penstock_delayed_requests over all processes: Produce and Fetch."),
+    *(Family(f"kafka_server_brokertopicmetrics_{name}", GAUGE if "lag" in name else COUNTER, _NONE, f"penstock_remote_{ours} over all processes.") for name, ours in _TIERED),
     _again("kafka_log_logcleanermanager_uncleanable_partitions_count", _NONE, "penstock_partitions_uncleanable"),
     _again("kafka_log_logcleaner_max_clean_time_secs", _NONE, "penstock_compaction_longest_seconds"),
     _again("kafka_log_logcleaner_max_compaction_delay_secs", _NONE, "penstock_compaction_delay_seconds"),

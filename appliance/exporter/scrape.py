@@ -43,7 +43,7 @@ from appliance.observer.health import HealthWatch, Verdict, not_sent_to
 from appliance.observer.snapshot import take_snapshot
 from appliance.quotas.window import Windows
 from appliance.ring import partition_table as columns
-from appliance.ring.process_table import IOPROC, NETPROC, READY, Peer
+from appliance.ring.process_table import IOPROC, NETPROC, READY, Peer, RemoteFigures
 from appliance.shell.log import WARNING, Log
 
 _OF_TOPICS: Final = (TopicAdded, TopicRemoved, PartitionAdded, PartitionChanged, ConfigChanged)
@@ -51,6 +51,16 @@ _MIN_ISR: Final = "min.insync.replicas"
 _ANEW_NS: Final = 600_000_000_000
 _MS: Final = 1000
 _NS: Final = 1e9
+_REMOTE = (
+    "copied_bytes_total", "copy_errors_total", "delete_errors_total", "copy_lag_bytes",
+    "copy_lag_segments", "fetched_bytes_total", "fetches_total", "fetch_errors_total",
+)  # fmt: skip
+_KAFKAS_REMOTE = (
+    "remotecopybytes_total", "remotecopyerrors_total", "remotedeleteerrors_total",
+    "remotecopylagbytes", "remotecopylagsegments", "remotefetchbytes_total",
+    "remotefetchrequests_total", "remotefetcherrors_total",
+)  # fmt: skip
+"""What RemoteFigures are called, ours after penstock_remote_."""
 _DELAYED: Final = ("Produce", "Fetch")  # in the order of the process table
 _STARTING, _OPENING, _SERVING, _ENDING = 1, 2, 3, 6
 
@@ -271,6 +281,7 @@ class Exporter:
     def _tell_processes(self, page: Page, now_ns: int) -> None:
         table = self._tables.processes
         delayed, flushes = dict.fromkeys(_DELAYED, 0), 0
+        remote = [0] * len(_KAFKAS_REMOTE)
         for peer in table.peers:
             name, up = str(peer), table.state(peer) == READY
             page.add("penstock_process_up", int(up), name)
@@ -282,6 +293,8 @@ class Exporter:
                 page.add("penstock_log_flushes_total", count, name)
                 page.add("penstock_log_flush_seconds_total", took_ns / _NS, name)
                 flushes += count
+                _tell_remote(page, name, table.remote_figures(peer))
+                remote = [a + b for a, b in zip(remote, table.remote_figures(peer), strict=True)]
             elif peer.kind == NETPROC:
                 for api, waiting in zip(_DELAYED, table.delayed(peer), strict=True):
                     page.add("penstock_delayed_requests", waiting, name, api)
@@ -292,6 +305,8 @@ class Exporter:
                 lag = max(table.metadata_offset - table.applied(peer), 0)
                 page.add("penstock_process_metadata_lag_records", lag, name)
         page.add("kafka_log_logflushstats_logflushrateandtimems_count", flushes)
+        for of_kafka, value in zip(_KAFKAS_REMOTE, remote, strict=True):
+            page.add(f"kafka_server_brokertopicmetrics_{of_kafka}", value)
         for api, waiting in delayed.items():
             page.add("kafka_server_delayedoperationpurgatory_purgatorysize", waiting, api)
 
@@ -329,3 +344,9 @@ def _min_isr(config: BrokerConfig, image: MetadataImage) -> Callable[[str], int]
 def _no_cpu(_: Peer) -> float:
     """Returns no CPU time: it is summed elsewhere."""
     return 0.0
+
+
+def _tell_remote(page: Page, process: str, figures: RemoteFigures) -> None:
+    """Tiered storage of one I/O process."""
+    for name, value in zip(_REMOTE, figures, strict=True):
+        page.add(f"penstock_remote_{name}", value, process)

@@ -49,6 +49,8 @@ from appliance.ioproc.partition_failures import PartitionFailures, Report
 from appliance.ioproc.partitions.partition import Partition
 from appliance.ioproc.partitions.partition_listener import PartitionListener
 from appliance.ioproc.partitions.partition_rows import Rows
+from appliance.ioproc.remote.remote_assembly import RemoteAssembly
+from appliance.ioproc.remote.remote_storage import RemoteStorage
 from appliance.ioproc.replica_fetcher.divergence import DivergenceTruncation
 from appliance.ioproc.replica_fetcher.fetcher_context import FetcherContext
 from appliance.ioproc.replica_fetcher.fetchers import LeaderChanges, ReplicaFetchers
@@ -105,6 +107,7 @@ class IoprocParts(NamedTuple):
     brokers: Brokers
     report: Report
     time: LevelTime
+    remote: RemoteStorage | None
 
 
 class Assembly:
@@ -154,6 +157,7 @@ class Assembly:
             f"penstock-{self._node_id}",
             carry_to_brokers(seat.config, clock, self._events),
         )
+        self._remote = RemoteAssembly(seat, disk, events, self._follower)
         self._away = RemoteMarkers(self._node_id, self._brokers)
         self._endings = MarkerSender(
             self._siblings,
@@ -179,10 +183,13 @@ class Assembly:
         probing = self._probing()
         core, billing, hosts, whereabouts = self._core(trims, journals, probing)
         ground = JobContext(self._disk, self._dirs, core, self._events)
-        housekeeping = Housekeeping(seat.config, ground, workers.chores, trims, self._time)
+        remote, removals = self._remote.make_storage(ground, workers.remote, trims, self._time)
+        housekeeping = Housekeeping(
+            seat.config, ground, workers.chores, trims, self._time, removals
+        )
         moves = self._moves(ground, housekeeping)
         left = self._left_open(core)
-        home = self._home(ground, housekeeping, moves, left, whereabouts)
+        home = self._home(ground, housekeeping, (moves, remote), left, whereabouts)
         cleaning = self._cleaning(ground, housekeeping)
         throttling = self._throttling
         following = CoordinatorFollowing(
@@ -205,7 +212,7 @@ class Assembly:
         replicas = core.questions.replicas
         chores = Chores(
             home, following, housekeeping, moves, cleaning, behind, left, replicas, whereabouts,
-            probing, self._isolating(core),
+            probing, self._isolating(core), remote,
         )  # fmt: skip
         pulling = self._pulling(ground, housekeeping, moves, cleaning)
         endings = self._endings
@@ -215,7 +222,7 @@ class Assembly:
         return IoprocParts(
             core, billing, arrivals, hosts, endings, siblings, self._own, home, following,
             housekeeping, moves, cleaning, chores, journals, self._ids, pulling, self._brokers,
-            self._report, self._level,
+            self._report, self._level, remote,
         )  # fmt: skip
 
     def _count_flush(self) -> Callable[[int], None]:
@@ -243,12 +250,15 @@ class Assembly:
         appends = Appends(served, failures, room)
         cluster = ControlChannel(seat.config, self._follower, links)
         replicas = Replicas(served, cluster, self._throttling.leader)
-        questions = PartitionReads(served, appends, failures, trims.add, replicas)
+        reads = self._remote.make_reads(served, self._clock)
+        questions = PartitionReads(served, appends, failures, trims.add, replicas, reads)
         coordinators = {kind.TOPIC.name: self._host(kind, appends, failures) for kind in KINDS}
         whereabouts = DirectoryReports(
             self._node_id, served, lambda: self._follower.image, self._assign
         )
         observers: list[PartitionListener] = [self._leaders, whereabouts, probing]
+        if self._remote.link is not None:
+            observers.append(self._remote.news)
         billing = RequestTime(self._clock, served.askers)
         core = Core(served, appends, questions, failures, observers, coordinators, billing)
         return core, billing, tuple(coordinators.values()), whereabouts
@@ -306,7 +316,7 @@ class Assembly:
         self,
         ground: JobContext,
         housekeeping: Housekeeping,
-        moves: LogDirMoves,
+        workers_on_it: tuple[LogDirMoves, RemoteStorage | None],
         left: OrphanedTransactions,
         whereabouts: DirectoryReports,
     ) -> PartitionManager:
@@ -314,10 +324,22 @@ class Assembly:
         online = [path for _, path in self._dirs.online()]
         journals = JournalRecovery(self._disk, online, seat.index, seat.ioprocs, clean=seat.clean)
         opener = PartitionOpener(
-            self._disk, self._dirs, seat.partitions, journals, clean=seat.clean
+            self._disk,
+            self._dirs,
+            seat.partitions,
+            journals,
+            clean=seat.clean,
+            tiered=self._remote.link is not None,
         )
         trash = DeletedFolders(self._disk, lambda: online, seat.index, seat.ioprocs)
-        leaving = PartitionDeletion(ground, housekeeping, trash, workers.leaving, moves.give_up)
+        moves, remote = workers_on_it
+
+        def let_go(partition: Partition, now_ms: int) -> None:
+            moves.give_up(partition, now_ms)
+            if remote is not None:
+                remote.give_up(partition)
+
+        leaving = PartitionDeletion(ground, housekeeping, trash, workers.leaving, let_go)
         returning = PartitionUndelete(ground, trash, workers.returning)
         follower, back = self._follower, left.came_back
         look = whereabouts.compare_folder

@@ -18,6 +18,7 @@ from appliance.ioproc.log_folders.alter_log_dirs import LogDirMoves
 from appliance.ioproc.log_folders.directory_reports import DirectoryReports
 from appliance.ioproc.log_folders.folder_probe import FolderProbe
 from appliance.ioproc.metadata_replay import CoordinatorFollowing
+from appliance.ioproc.remote.remote_storage import RemoteStorage
 from appliance.ioproc.replication.replicas import Replicas
 from appliance.ioproc.retention.housekeeping import Housekeeping
 from appliance.ioproc.retention.log_cleaner import LogCleaner
@@ -45,6 +46,7 @@ class Chores:
         "_left",
         "_moves",
         "_probing",
+        "_remote",
         "_replicas",
         "_whereabouts",
         "bugs",
@@ -64,6 +66,7 @@ class Chores:
         whereabouts: DirectoryReports,
         probing: FolderProbe,
         isolating: IsolationCheck,
+        remote: RemoteStorage | None = None,
     ) -> None:
         self.bugs: Bugs | None = None
         self._home = home
@@ -77,6 +80,7 @@ class Chores:
         self._whereabouts = whereabouts
         self._probing = probing
         self._isolating = isolating
+        self._remote = remote
         self.due_ns = 0
 
     def run_slice(self, now_ns: int, now_ms: int, *, draining: bool) -> bool:
@@ -98,6 +102,8 @@ class Chores:
         idle = housekeeping.tick(now_ns, now_ms)
         idle = idle and self._ask("moves", partial(self._moves.tick, now_ns, now_ms))
         if not draining:
+            if self._remote is not None:
+                self.guard("tiered storage", partial(self._remote.run_slice, now_ns, now_ms))
             self.guard("compaction", partial(self._cleaning.tick, now_ns, now_ms))
             idle = self._ask("lags of groups", partial(self._behind.sample_slice, now_ns)) and idle
         under_way = housekeeping.trims.busy or self._home.busy or self._cleaning.busy

@@ -15,6 +15,7 @@ from appliance.base.os_disk import OsDisk
 from appliance.base.reserve import ReservedDisk
 from appliance.ioproc.assembly import Assembly
 from appliance.ioproc.netproc_peer import NetprocPeer
+from appliance.ioproc.remote.link import RemoteLink
 from appliance.ioproc.served_partitions import ServedPartitions
 from appliance.ioproc.startup import Starting
 from appliance.ioproc.turn.message_barrier import MessageBarrier
@@ -46,7 +47,7 @@ _BUSY_MS: Final = 1
 class Stir:
     """A job at leisure ended: the next turn does chores (`loop.FileHandler`)."""
 
-    def __init__(self, thread: Flusher, served: ServedPartitions) -> None:
+    def __init__(self, thread: Flusher | RemoteLink, served: ServedPartitions) -> None:
         self._worker = thread
         self._served = served
 
@@ -115,6 +116,11 @@ class IoProcess:
         self.core.barrier.report_bug("a descriptor", bug)
         if isinstance(handler, Link):
             self._chores.guard("hanging up", handler.close)
+
+    @property
+    def remote_link(self) -> RemoteLink | None:
+        """The way to the remote store, if there is one."""
+        return None if self._parts.remote is None else self._parts.remote.link
 
     @property
     def begun(self) -> bool:
@@ -315,6 +321,8 @@ class IoProcess:
         self._brokers.close()
         self._parts.cleaning.stop()
         self.workers.cleaner.close()
+        if self._parts.remote is not None:
+            self._parts.remote.close()
         self.core.settle_all(self._clock.monotonic_ns())
         self.workers.copies.close()
         self.workers.leaving.close()
@@ -328,6 +336,7 @@ class IoProcess:
         clean = self._close_journals(clean)
         self.workers.trims.close()
         self.workers.opener.close()
+        self.workers.remote.close()
         self._links.flush()
         return clean
 
@@ -375,6 +384,9 @@ def run(seat: Seat) -> int:
         loop.register(each.fd, select.EPOLLIN, each)
     for one in process.workers.at_leisure():
         loop.register(one.fd, select.EPOLLIN, Stir(one, process.core.served))
+    if process.remote_link is not None:
+        link = process.remote_link
+        loop.register(link.fd, select.EPOLLIN, Stir(link, process.core.served))
     loop.run(process)
     if not process.close():
         return 1

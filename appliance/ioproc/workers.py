@@ -10,7 +10,8 @@ from appliance.shell.flusher import Flusher
 class Workers:
     """syncs: of logs. group_writes: of journals. opener: all logs at the start. trims: log starts.
     leaving, returning: deleted partitions, into the trash and out of it. copies: moves. cleaner:
-    compaction. chores: checkpoints and removals. probes: of log folders."""
+    compaction. chores: checkpoints and removals. probes: of log folders. remote: records of
+    remote segments."""
 
     __slots__ = (
         "chores",
@@ -20,6 +21,7 @@ class Workers:
         "leaving",
         "opener",
         "probes",
+        "remote",
         "returning",
         "syncs",
         "trims",
@@ -36,6 +38,7 @@ class Workers:
         self.cleaner = Flusher(1)
         self.chores = Flusher(1)
         self.probes = Flusher(1)
+        self.remote = Flusher(1)
 
     def durable(self) -> tuple[Flusher, ...]:
         """Those whose results clients wait for: each turn takes them."""
@@ -43,7 +46,7 @@ class Workers:
 
     def at_leisure(self) -> tuple[Flusher, ...]:
         """All whose results the chores take; nobody waits for those of `chores`."""
-        both = self.opener, self.probes
+        both = self.opener, self.probes, self.remote
         return self.copies, self.cleaner, self.leaving, self.returning, self.trims, *both
 
     def everyone(self) -> tuple[Flusher, ...]:

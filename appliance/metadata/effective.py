@@ -12,6 +12,7 @@ from typing import Final
 from appliance.base.dataclass import dataclass
 from appliance.base.errors import ConfigError
 from appliance.config import effective as config_effective
+from appliance.config import tiering_checks
 from appliance.config.broker import BrokerConfig
 from appliance.config.broker_settings import BROKER as BROKER_SETTINGS
 from appliance.config.listener_settings import setting_of, split
@@ -138,22 +139,25 @@ def check_topic_setting(key: str, value: str | None) -> None:
     setting = TOPIC_SETTINGS.get(key)
     if setting is None:
         raise ConfigError(f"Unknown topic config name: {key[:100]}{_meant(key, TOPIC_SETTINGS)}")
-    if key == "remote.storage.enable" and setting.parse(value):
-        raise ConfigError(
-            "Tiered Storage functionality is disabled in the broker. Topic cannot be configured"
-            " with remote log storage."
-        )
     setting.parse(value)
 
 
-def check_topic(image: MetadataImage, config: BrokerConfig, overrides: Mapping[str, str]) -> None:
-    """Checks that a topic's settings fit together. Raises ConfigError."""
+def check_topic(
+    image: MetadataImage,
+    config: BrokerConfig,
+    overrides: Mapping[str, str],
+    old: Mapping[str, str],
+) -> None:
+    """Checks that a topic's settings fit together. old: those that it has. Raises ConfigError."""
     rules = _log_config(image, config, overrides)
     if rules.min_compaction_lag_ms > rules.max_compaction_lag_ms:
         raise ConfigError(
             f"conflict topic config setting min.compaction.lag.ms ({rules.min_compaction_lag_ms})"
             f" > max.compaction.lag.ms ({rules.max_compaction_lag_ms}); make the first the smaller"
         )
+    was_tiered = old.get("remote.storage.enable", "").strip().lower() == "true"
+    enabled = config.bool(tiering_checks.ENABLED)
+    tiering_checks.check_tiered_topic(rules, was_tiered, enabled, len(image.brokers))
 
 
 def check_broker_setting(

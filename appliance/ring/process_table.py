@@ -65,11 +65,30 @@ _ISOLATED: Final = 15  # the process
 ASLEEP: Final = 16  # the process
 _UNVOTED: Final = 17  # the process: control, once in a life
 _LOADING: Final = 18  # the process, so seldom that it costs no reader of the word before
+_REMOTE: Final = 19  # the process: an I/O process, the words of RemoteFigures up to 23
 _FLUSHES: Final = 24  # the process: an I/O process
 _FLUSH_NS: Final = 25  # the process: an I/O process
 _DELAYED: Final = 26  # the process: a netproc, produces << 32 | fetches
+_REMOTE_READS: Final = 27  # the process: an I/O process, the other words of RemoteFigures
 _ROW: Final = 32
 _MOVES: Final = 1 << 32
+
+
+class RemoteFigures(NamedTuple):
+    """Tiered storage of an I/O process: counted by all processes that had the place. The lag alone
+    is that of now: closed segments that are to be copied."""
+
+    copied_bytes: int = 0
+    copies_failed: int = 0
+    deletes_failed: int = 0
+    lag_bytes: int = 0
+    lag_segments: int = 0
+    fetched_bytes: int = 0
+    fetches: int = 0
+    fetches_failed: int = 0
+
+
+_REMOTE_WORDS: Final = (*range(_REMOTE, _REMOTE + 5), *range(_REMOTE_READS, _REMOTE_READS + 3))
 
 
 class Peer(NamedTuple):
@@ -305,6 +324,11 @@ class ProcessTable:
         at = self._at[peer]
         return self._words[at + _FLUSHES], self._words[at + _FLUSH_NS]
 
+    def remote_figures(self, peer: Peer) -> RemoteFigures:
+        """How tiered storage goes in an I/O process, as of the last second."""
+        at = self._at[peer]
+        return RemoteFigures(*[self._words[at + word] for word in _REMOTE_WORDS])
+
     def delayed(self, peer: Peer) -> tuple[int, int]:
         """Returns how many (Produce, Fetch) requests of this process's connections wait for an
         answer of partitions, as of the last second."""
@@ -350,6 +374,12 @@ class ProcessTable:
         at = self._at[me]
         self._words[at + _FLUSHES] += 1
         self._words[at + _FLUSH_NS] += took_ns
+
+    def set_remote_figures(self, me: Peer, figures: RemoteFigures) -> None:
+        """See `remote_figures`."""
+        at = self._at[me]
+        for word, value in zip(_REMOTE_WORDS, figures, strict=True):
+            self._words[at + word] = value
 
     def set_delayed(self, me: Peer, produces: int, fetches: int) -> None:
         """See `delayed`."""

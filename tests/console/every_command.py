@@ -113,6 +113,7 @@ SAMPLES = {
     "storage verify": "{away}",
     "storage repair": "{away} --dry-run",
     "storage reclaim": "{away} --dry-run",
+    "storage remote": "{away}",
     "backup create": "{copies} {data}",
     "backup list": "{copies}",
     "backup verify": "{copies}",

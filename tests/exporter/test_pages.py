@@ -12,7 +12,7 @@ from appliance.exporter.requests import _BOUNDS_US
 from appliance.metadata.parts import BrokerImage
 from appliance.ring import partition_table as columns
 from appliance.ring.partition_table import ROW_MASK
-from appliance.ring.process_table import IOPROC, NETPROC, Peer
+from appliance.ring.process_table import IOPROC, NETPROC, Peer, RemoteFigures
 from appliance.ring.push_table import PushingClient
 from appliance.ring.quota_table import Meter
 from appliance.wire.compression import NONE
@@ -216,6 +216,23 @@ def test_a_cluster_is_told_by_kafkas_names(world):
     assert value(found, lag, topic="strict", partition="0") == 0, "it leads"
     world.set(late, STATUS=columns.ONLINE)
     assert value(world.scrape(), "penstock_replication_lag_records") == 0, "of followers alone"
+
+
+def test_remote_storage_is_told_by_process_and_by_kafkas_names(world):
+    table = world.tables.processes
+    for index, figures in enumerate(([10, 1, 2, 30, 3, 40, 4, 5], [1, 1, 1, 1, 1, 1, 1, 1])):
+        table.set_remote_figures(Peer(IOPROC, index), RemoteFigures(*figures))
+    found = world.scrape()
+    assert value(found, "penstock_remote_copied_bytes_total", process="ioproc-0") == 10
+    assert value(found, "penstock_remote_copy_lag_segments", process="ioproc-0") == 3
+    assert value(found, "penstock_remote_fetch_errors_total", process="ioproc-1") == 1
+    for name, told in (
+        ("remotecopybytes_total", 11), ("remotecopyerrors_total", 2),
+        ("remotedeleteerrors_total", 3), ("remotecopylagbytes", 31), ("remotecopylagsegments", 4),
+        ("remotefetchbytes_total", 41), ("remotefetchrequests_total", 5),
+        ("remotefetcherrors_total", 6),
+    ):  # fmt: skip
+        assert value(found, f"kafka_server_brokertopicmetrics_{name}") == told
 
 
 def test_flushes_and_delayed_requests_are_told_by_kafkas_names(world):

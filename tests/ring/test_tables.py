@@ -37,6 +37,7 @@ from appliance.ring.process_table import (
     UNBOUND,
     Peer,
     ProcessTable,
+    RemoteFigures,
 )
 from appliance.ring.tables import FORMAT
 
@@ -80,6 +81,7 @@ CUTS = {
     20: 0x7FF35602,  # one more region of the security table
     21: 0x9ABAE90F,
     22: 0x92527378,
+    23: 0x733F4CB3,
 }
 """Format → digest of those numbers. Another digest is another format: a line more, none changed."""
 
@@ -151,6 +153,22 @@ def test_what_a_dead_process_said_of_itself_is_not_said_by_its_successor():
     assert table.state(me) == STARTING
     assert table.accused(me) is None
     assert table.confirmed(me) == UNBOUND
+
+
+def test_figures_of_remote_storage_go_on_with_the_place():
+    table = processes()
+    one, other = Peer(IOPROC, 0), Peer(IOPROC, 1)
+    figures = RemoteFigures(*range(1, 9))
+    table.occupy(one)
+    table.set_remote_figures(one, figures)
+    table.count_flush(one, 7)
+    table.set_delayed(one, 1, 2)
+    table.set_loading(one, 3)
+    assert table.remote_figures(one) == figures
+    assert table.remote_figures(other) == RemoteFigures()
+    table.vacate(one)
+    table.occupy(one)
+    assert table.remote_figures(one) == figures and table.loading == 0
 
 
 def test_a_place_is_taken_once():

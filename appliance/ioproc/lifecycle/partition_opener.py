@@ -20,6 +20,7 @@ from appliance.ioproc.durability import checkpoints
 from appliance.ioproc.durability.checkpoints import Offsets
 from appliance.ioproc.durability.journal_recovery import JournalRecovery
 from appliance.ioproc.log_folders import folder_names
+from appliance.ioproc.remote.remote_chain import read_chain
 from appliance.logstore.log import PartitionLog
 from appliance.logstore.missing import Hole
 from appliance.logstore.recovery import read_topic_id
@@ -39,6 +40,7 @@ class OpenedPartition(NamedTuple):
 
 class PartitionOpener:
     """Opens and creates logs in the log folders. clean: the appliance before ended in order.
+    tiered: this node has a remote store.
 
     strays: folders that were moved away; stale: copies of partitions that have moved elsewhere.
     Both are for the caller to take. lost: what the checkpoints knew of the partition opened last,
@@ -52,6 +54,7 @@ class PartitionOpener:
         "_log_starts",
         "_recovery_points",
         "_table",
+        "_tiered",
         "_watermarks",
         "journals",
         "lost",
@@ -67,12 +70,14 @@ class PartitionOpener:
         journals: JournalRecovery | None = None,
         *,
         clean: bool,
+        tiered: bool = False,
     ) -> None:
         self._disk = disk
         self.journals = journals or JournalRecovery(disk, (), clean=clean)
         self._dirs = dirs
         self._table = table
         self._clean = clean
+        self._tiered = tiered
         self._recovery_points = self._read(checkpoints.RECOVERY_POINT)
         self._log_starts = self._read(checkpoints.LOG_START)
         self._watermarks = self._read(checkpoints.HIGH_WATERMARK)
@@ -139,6 +144,11 @@ class PartitionOpener:
             continuation=self.journals.of(topic_id, index, self._dirs.paths[number]),
         )
         self.journals.opened(topic_id, index)
+        try:
+            read_chain(log, topic_id, index, log_start, enabled=self._tiered)
+        except StorageFailed:
+            log.let_go()
+            raise
         return OpenedPartition(log, number, visible)
 
     def known(self, number: int, key: tuple[str, int]) -> Mark:

@@ -21,7 +21,7 @@ from threading import Lock, Thread
 from typing import Any, Final, NamedTuple, Protocol
 
 import appliance
-from appliance.ioproc.remote.process import FAULT, PROCESS
+from appliance.ioproc.remote.process import FAULT, PROCESS, THREADS
 from appliance.remotelog.records import RemoteLogSegmentMetadataRecord, encode_record
 
 _ROOT: Final = str(Path(next(iter(appliance.__path__))).parent)
@@ -112,7 +112,7 @@ class RemoteLink:
 
     def __init__(self, url: str, copiers: int, readers: int) -> None:
         self.fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        self._how: Final = json.dumps({"url": url, "copiers": copiers, "readers": readers})
+        self._how = {"url": url, "copiers": copiers, "readers": readers}
         self._lock = Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._questions: SimpleQueue[tuple[int, Question] | None] = SimpleQueue()
@@ -131,6 +131,14 @@ class RemoteLink:
         with self._lock:
             self._asked[self._number] = tag, None
         self._questions.put((self._number, question))
+
+    def set_threads(self, copiers: int, readers: int) -> None:
+        """From now on the process has so many threads."""
+        how = {**self._how, "copiers": copiers, "readers": readers}
+        if how != self._how:
+            self._how = how
+            if self._threads:
+                self._questions.put((0, {"op": THREADS, **how}))
 
     def take_answers(self) -> list[StoreAnswer]:
         """Every answer that came since the last call."""
@@ -181,7 +189,8 @@ class RemoteLink:
                 if process is None or process.poll() is not None:
                     process = self._start_process()
                 with self._lock:
-                    self._asked[number] = self._asked[number][0], process
+                    if number:
+                        self._asked[number] = self._asked[number][0], process
                 assert process.stdin is not None
                 process.stdin.write(json.dumps({"id": number, **question}).encode() + b"\n")
                 process.stdin.flush()
@@ -204,7 +213,7 @@ class RemoteLink:
         self._process = process
         self._start_thread(self._receive_all, "remote-hear", process)
         assert process.stdin is not None
-        process.stdin.write(self._how.encode() + b"\n")
+        process.stdin.write(json.dumps(self._how).encode() + b"\n")
         return process
 
     def _receive_all(self, process: subprocess.Popen[bytes]) -> None:

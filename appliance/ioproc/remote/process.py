@@ -37,6 +37,9 @@ _SAID: Final = 300
 READS: Final = frozenset(("range", "index", "file", "remove"))
 """Questions of readers; all others are of copies and deletions."""
 
+THREADS: Final = "threads"
+"""A line that changes how many threads there are, and has no answer."""
+
 STORE: Final = "store"
 MISSING: Final = "missing"
 LOCAL: Final = "local"
@@ -199,6 +202,10 @@ def _write_whole(path: str, data: bytes) -> None:
     os.replace(path + _PART, path)
 
 
+def _pools(how: dict[str, Any]) -> tuple[ThreadPoolExecutor, ThreadPoolExecutor]:
+    return ThreadPoolExecutor(how["copiers"]), ThreadPoolExecutor(how["readers"])
+
+
 def serve_lines(lines: Iterable[bytes], say: Callable[[bytes], None]) -> None:
     """Answer questions until they end. lines: of stdin, the first one says how."""
     source = iter(lines)
@@ -206,8 +213,7 @@ def serve_lines(lines: Iterable[bytes], say: Callable[[bytes], None]) -> None:
     if not how:
         return
     server, lock = StoreServer(how["url"]), Lock()
-    copiers = ThreadPoolExecutor(how["copiers"])
-    readers = ThreadPoolExecutor(how["readers"])
+    copiers, readers = _pools(how)
 
     def serve_one(question: dict[str, Any]) -> None:
         answer = (
@@ -218,6 +224,11 @@ def serve_lines(lines: Iterable[bytes], say: Callable[[bytes], None]) -> None:
 
     for line in source:
         question = json.loads(line)
+        if question["op"] == THREADS:
+            for pool in (readers, copiers):
+                pool.shutdown(wait=False)  # what it was given is done all the same
+            copiers, readers = _pools(question)
+            continue
         (readers if question["op"] in READS else copiers).submit(serve_one, question)
     for pool in (readers, copiers):
         pool.shutdown(wait=True, cancel_futures=True)

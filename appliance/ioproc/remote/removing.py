@@ -36,8 +36,7 @@ class RemoteRemoval:
 
 
 class RemoteRemovals:
-    """exists: whether a topic id is in the metadata. uses: whether a copy of a partition (topic id,
-    number) may still be under way. goes_on: takes what can be removed now."""
+    """exists: whether a topic id is in the metadata."""
 
     def __init__(
         self,
@@ -45,15 +44,12 @@ class RemoteRemovals:
         events: Log,
         routes: AnswerRoutes,
         exists: Callable[[bytes], bool],
-        uses: Callable[[bytes, int], bool],
-        goes_on: Callable[[Removal], None],
     ) -> None:
         self._disk = disk
         self._events = events
         self._store = routes.channel_for(self.take_answer)
         self._exists = exists
-        self._uses = uses
-        self._goes_on = goes_on
+        self._ready: list[Removal] = []
         self._waiting: list[RemoteRemoval] = []
 
     def take_removal(self, removal: Removal) -> bool:
@@ -71,13 +67,19 @@ class RemoteRemovals:
         self._waiting.append(RemoteRemoval(removal, topic_id, int(number)))
         return True
 
-    def tick(self, now_ns: int, now_ms: int) -> None:
-        """Ask the store what is due."""
+    def take_ready(self) -> list[Removal]:
+        """Returns removals that wait no more, since the last call."""
+        ready, self._ready = self._ready, []
+        return ready
+
+    def tick(self, now_ns: int, now_ms: int, uses: Callable[[bytes, int], bool]) -> None:
+        """Ask the store what is due. uses: whether a copy or deletion of a partition (topic id,
+        number) may still be under way."""
         for one in self._waiting:
             due = now_ns >= one.again_ns and now_ms >= one.removal.due_ms
-            if due and not one.asked and not self._uses(one.topic_id, one.partition):
+            if due and not one.asked and not uses(one.topic_id, one.partition):
                 one.asked = True
-                self._goes_on(Removal(one.removal.due_ms, self._rest_of(one.removal.folder)))
+                self._ready.append(Removal(now_ms, self._rest_of(one.removal.folder)))
                 question = ask_delete_partition(one.topic_id, one.partition)
                 self._store.ask_store((one,), question)
 
@@ -95,7 +97,7 @@ class RemoteRemovals:
         one.asked = False
         if not answer.failure:
             self._waiting.remove(one)
-            self._goes_on(one.removal)
+            self._ready.append(one.removal)
             return
         one.again_ns = now_ns + _PAUSE_NS
         if answer.failure != one.said:

@@ -8,7 +8,7 @@ Records are written by a thread, objects by the process behind `StoreChannel`; h
 comes next. Invariant: a record is replayed when it is on the disk, never before; nothing is taken
 from the log or the store on the word of one that is not. A task that fails is left where it is, and
 tried again later and later: what it began is an unfinished segment, which is deleted first.
-Called by the chores; an observer of partitions.
+Called by `remote_storage.py`.
 """
 
 from collections.abc import Callable
@@ -29,9 +29,8 @@ from appliance.ioproc.remote.copying import (
 from appliance.ioproc.remote.link import AnswerRoutes, Question, StoreAnswer, ask_copy, ask_delete
 from appliance.ioproc.remote.tasks import COPY, DELETE, TieredPartition, TierTask
 from appliance.ioproc.turn.job_context import JobContext
-from appliance.logstore.log import PartitionLog
 from appliance.remotelog.expiry import WholeRetention, select_chain, select_expired
-from appliance.remotelog.journal import NAME, Change, RemoteJournal, read_journal, update_of
+from appliance.remotelog.journal import Change, RemoteJournal, update_of
 from appliance.remotelog.segments import RemoteSegments
 from appliance.remotelog.states import (
     COPY_SEGMENT_FINISHED,
@@ -47,19 +46,9 @@ _FOR_ALL: Final = 1 << 40
 """Copies have no limit from here on, in bytes per second."""
 
 Trim = Callable[[Partition, Told], None]
-"""Makes the log start of a partition durable (`log_start_checkpoint.Trims.add`)."""
+"""Makes the log start of a partition durable (`log_start_checkpoint.LogStartCheckpoint.add`)."""
 Believed = Callable[[int, int], int]
 """The time by which records are old: (monotonic ns, wall ms) → ms (`RetentionClock.at`)."""
-
-
-def read_chain(log: PartitionLog, topic_id: bytes, partition: int, log_start: int) -> None:
-    """Tell a log that was opened what of it is in a remote store. log_start: that of the
-    checkpoints. Raises StorageFailed."""
-    if log.disk.exists(f"{log.path}/{NAME}"):
-        known, _ = read_journal(log.disk, log.path, topic_id, partition)
-        start, end = select_chain(known.finished(), log_start)
-        if end:
-            log.join_remote(max(start, log_start), end)
 
 
 class Tiering:
@@ -99,6 +88,9 @@ class Tiering:
     def segments_of(self, partition: Partition) -> RemoteSegments | None:
         """The remote segments of a partition; None when it has none and gets none."""
         tiered = self._tiered.get(partition)
+        if tiered is None and partition.log.copied_end >= 0:  # it was opened in this turn
+            self._attach(partition)
+            tiered = self._tiered.get(partition)
         return None if tiered is None else tiered.journal.known
 
     def uses_store(self, topic_id: bytes, partition: int) -> bool:
@@ -111,21 +103,14 @@ class Tiering:
         lags = [measure_lag(each.partition.log) for each in self._tiered.values()]
         return sum(one for one, _ in lags), sum(number for _, number in lags)
 
-    # Partitions come and go (PartitionListener) ---------------------------------------------------
+    # Partitions come and go -----------------------------------------------------------------------
 
     def opened(self, partition: Partition) -> None:
         """It is served: what it has in the store is known from its folder."""
+        if partition in self._tiered or partition.broken is not None:
+            return
         if _is_wanted(partition.rules) or partition.log.copied_end >= 0:
             self._attach(partition)
-
-    def leads(self, partition: Partition) -> None:
-        """Ignored: one node has all of it."""
-
-    def follows(self, partition: Partition) -> None:
-        """Ignored: one node has all of it."""
-
-    def no_room(self, partition: Partition, *, lost: bool) -> None:
-        """Ignored: what is written is small."""
 
     def closed(self, partition: Partition) -> None:
         """Its log is over; what is under way ends without it."""

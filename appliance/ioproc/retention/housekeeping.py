@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from time import monotonic_ns
-from typing import Final
+from typing import Final, Protocol
 
 from appliance.base import reserve
 from appliance.base.errors import DiskFull, StorageFailed
@@ -40,9 +40,22 @@ rolls makes four files."""
 _REMOVALS: Final = 64  # handed to the thread in one turn at most: a large topic is over at once
 
 
+class RemovalFilter(Protocol):
+    """Removals that must wait for something else: `remote.removing.RemoteRemovals`."""
+
+    def take_removal(self, removal: Removal) -> bool:
+        """True if it waits."""
+        ...
+
+    def take_ready(self) -> list[Removal]:
+        """Those that wait no more."""
+        ...
+
+
 class Housekeeping:
     """The chores of one ioproc. chores: its thread for what blocks. trims: log starts that are to
-    be durable. time: by which things are old; others of this process may ask it too."""
+    be durable. time: by which things are old; others of this process may ask it too. remote: keeps
+    folders until a remote store has nothing of them."""
 
     def __init__(
         self,
@@ -51,9 +64,11 @@ class Housekeeping:
         chores: Flusher,
         trims: LogStartCheckpoint,
         time: RetentionClock,
+        remote: RemovalFilter | None = None,
     ) -> None:
         self._disk, self._dirs, self._core, self._events = ground
         self._chores = chores
+        self._remote = remote
         self._time = time
         self._doubts = False  # of the clock, and it is said
         self.trims = trims
@@ -165,11 +180,17 @@ class Housekeeping:
 
     def remove_later(self, removal: Removal) -> None:
         """Remove files when their time has come."""
+        if self._remote is None or not self._remote.take_removal(removal):
+            self._push_removal(removal)
+
+    def _push_removal(self, removal: Removal) -> None:
         self._number += 1
         heapq.heappush(self._removals, (removal.due_ms, self._number, removal))
 
     def _remove_some(self, now_ms: int) -> bool:
         """Remove what is due; False when there is more of it."""
+        for removal in () if self._remote is None else self._remote.take_ready():
+            self._push_removal(removal)
         removals = self._removals
         for _ in range(_REMOVALS):
             if not removals or removals[0][0] > now_ms:

@@ -8,6 +8,7 @@ command = LazyGroup(
     table={
         "verify": ("verify", "Verify every file of a data folder."),
         "repair": ("repair", "Set damaged data aside so that the rest is served."),
+        "remote": ("remote", "Show what tiered storage has in the remote store."),
         "reclaim": ("reclaim", "Show what takes disk space, and delete what you name."),
     },
     help="Verify and repair the files of a data folder.",

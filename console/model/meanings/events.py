@@ -133,6 +133,7 @@ EVENTS: Final[dict[str, str]] = {
     "remote-copy-failed": "A segment of a tiered topic could not be copied to the remote store, or a copy that was cut off not be removed. It is tried again after 1 to 60 s; meanwhile local retention waits for it. Told again when the cause is another one; see that the store can be reached, and has room.",
     "remote-delete-failed": "Segments of a tiered topic that are over could not be deleted from the remote store. It is tried again; nothing is lost, but they are paid for until then.",
     "remote-goes-on": "The remote store takes segments of this partition again.",
+    "remote-read-failed": "Records below the local log start of a tiered topic could not be read from the remote store; the consumer is told to try again. See that the store can be reached, and that nobody removed objects from it.",
     "replica-set-aside": "A damaged replica was set aside under the name in the event, and is fetched again from the leader.",
     "replica-whole": "A replica that was fetched again is in sync; the data set aside is removed.",
     "restart-refused": "`penstock restart` was requested, and the installed program would not start: the appliance continues.",

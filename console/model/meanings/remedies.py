@@ -132,7 +132,7 @@ REMEDIES: Final[dict[str, str]] = {
     "FETCH_SESSION_TOPIC_ID_ERROR": _ITSELF,
     "INELIGIBLE_REPLICA": _CONTROLLER,
     "NEW_LEADER_ELECTED": _CONTROLLER,
-    "OFFSET_MOVED_TO_TIERED_STORAGE": "Remote storage is not served here; read from an offset that is in the log.",
+    "OFFSET_MOVED_TO_TIERED_STORAGE": "A replica asked for an offset that only the remote store has; it begins at the earliest local offset.",
     "FENCED_MEMBER_EPOCH": _JOINS,
     "UNRELEASED_INSTANCE_ID": "Wait until the other member has left or its session is over, or give each one an id of its own.",
     "UNSUPPORTED_ASSIGNOR": "Set group.remote.assignor of the consumer to uniform or range.",

@@ -26,15 +26,16 @@ class Removals:
         self.link = StoreOfFiles(self.disk, self.store)
         self.routes = AnswerRoutes(self.link, lambda where, step: step())
         self.made = RemoteRemovals(
-            self.disk, self.events, self.routes, lambda topic_id: self.exists,
-            lambda topic_id, partition: self.used, lambda removal: removal.run(self.disk),
+            self.disk, self.events, self.routes, lambda topic_id: self.exists
         )  # fmt: skip
 
     def turn(self, now_ns=0, now_ms=0):
-        self.made.tick(now_ns, now_ms)
+        self.made.tick(now_ns, now_ms, lambda topic_id, partition: self.used)
         if self.link.asked:
             self.link.run_one()
         self.routes.deliver_answers(now_ns, now_ms)
+        for removal in self.made.take_ready():
+            removal.run(self.disk)
 
 
 @pytest.fixture

@@ -13,7 +13,8 @@ from appliance.base.object_store import StoreRefused
 from appliance.config.log_config import LogConfig
 from appliance.ioproc.partitions.partition import Partition
 from appliance.ioproc.remote.link import AnswerRoutes, StoreAnswer
-from appliance.ioproc.remote.tiering import Tiering, read_chain
+from appliance.ioproc.remote.remote_chain import read_chain
+from appliance.ioproc.remote.tiering import Tiering
 from appliance.ioproc.turn.job_context import JobContext
 from appliance.logstore.log import PartitionLog
 from appliance.remotelog.objects import LOG, RemoteFilesMissing, RemoteObjects
