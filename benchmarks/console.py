@@ -104,7 +104,9 @@ class _Made:
         self.named = {}
         for number in range(topics):
             topic = TopicId(number.to_bytes(16, "big"))
-            self.named[topic] = SimpleNamespace(name=f"topic-{number:06}")
+            self.named[topic] = SimpleNamespace(
+                name=f"topic-{number:06}", partitions=[SimpleNamespace(replicas=(1,))]
+            )
             for partition in range(partitions):
                 handle = self.tables.partitions.add(topic, partition)
                 self.tables.partitions.set(handle, columns.STATUS, columns.ONLINE)
@@ -115,9 +117,15 @@ class _Made:
         local = Local(app.world.link, app.world.hush.breathe)
         local._meter = _MadeMeter(self, app.world.hush.breathe)
         quiet = SimpleNamespace(
-            read_samples=tuple, read_connections=tuple, whole=[], of_topics={}, left_out=0
+            read_samples=tuple,
+            read_connections=tuple,
+            read_pushes=tuple,
+            whole=[],
+            of_topics={},
+            left_out=0,
+            seen_s=0,
         )
-        local._recent = local._clients = quiet
+        local._recent = local._clients = local._pushes = quiet
         app.world.facts.ask = local.read_facts
         app.world.groups.ask = lambda: GroupsSeen(
             [Listed(f"group-{n:05}", "stable", "classic") for n in range(self.groups)], {}
@@ -144,8 +152,10 @@ class _MadeMeter(Meter):
             head=SimpleNamespace(started_ms=int(time.time() * 1000)),
             snapshot=lambda: take_snapshot(tables, time.monotonic_ns(), lambda peer: 0.0),
         )  # fmt: skip
-        image = SimpleNamespace(topics_by_id=self._made.named)
-        return observer, SimpleNamespace(catch_up=lambda *_: None, image=image)
+        image = SimpleNamespace(topics_by_id=self._made.named, brokers={})
+        identity = SimpleNamespace(node_id=1)
+        follower = SimpleNamespace(catch_up=lambda *_: (), image=image, identity=identity)
+        return observer, follower
 
 
 async def _keys(bootstrap, presses, made):
@@ -159,22 +169,30 @@ async def _keys(bootstrap, presses, made):
         if made is not None:
             app.set_interval(0.1, made.change)
         print(f"first picture after {(time.perf_counter() - began) * 1000:.0f} ms")
-        await _until(pilot, lambda: app.world.facts.shown.value is not None)
+        facts = app.world.facts
+        await _until(pilot, lambda: facts.shown.value is not None or facts.shown.failure)
+        if facts.shown.value is None:
+            raise SystemExit(f"no counters: {facts.shown.failure}")
         print(f"all topics after {(time.perf_counter() - began) * 1000:.0f} ms")
         await _until(pilot, lambda: not app.world.facts.shown.value.since_start)
-        took, alone, of_key = [], [], {}
+        took, alone, spent, of_key = [], [], [], {}
         for n in range(presses):
             key = KEYS[n % len(KEYS)]
             seen = asyncio.Event()
-            at, waited = time.perf_counter(), _waited_ms()
+            at, waited, used = time.perf_counter(), _waited_ms(), time.thread_time()
             app.simulate_key(key)
             app.call_after_refresh(seen.set)
             await seen.wait()
             took.append((time.perf_counter() - at) * 1000)
+            spent.append((time.thread_time() - used) * 1000)
             alone.append(max(0.0, took[-1] - (_waited_ms() - waited)))
             of_key[key] = max(of_key.get(key, 0), took[-1])
             await asyncio.sleep(random.uniform(0.01, 0.1))
-        for what, times in (("a key", took), ("without waits for a processor", alone)):
+        for what, times in (
+            ("a key", took),
+            ("without waits for a processor", alone),
+            ("processor time of the loop", spent),
+        ):
             times.sort()
             p50, p99 = times[len(times) // 2], times[len(times) * 99 // 100]
             print(f"{what}: p50 {p50:.1f} ms, p99 {p99:.1f} ms, longest {times[-1]:.1f} ms")

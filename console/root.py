@@ -56,7 +56,7 @@ _GROUPS: Final[dict[str, Table]] = {
         "top": ("top", "Show live throughput by topic, client and process."),
         "connections": ("client.list", "List client connections; the same as client list."),
         "client": ("client", "Inspect connected clients and their metrics."),
-        "acl": ("acl", "Say who may do what, and ask whether somebody may."),
+        "acl": ("acl", "Say who may do what, and ask whether a user may."),
         "quota": ("quota", "Set client quotas and see which clients are throttled."),
         "cluster": ("cluster", "Inspect, grow and shrink a cluster."),
         "config": ("config", "Show and change settings of brokers, topics and groups."),
@@ -113,7 +113,7 @@ class LazyGroup(click.Group):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as wrong:
-            text = f"{wrong.format_message()} Options of a command stand behind its name."
+            text = f"{wrong.format_message()} Options of a command follow its name."
             raise click.UsageError(text, ctx) from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -142,7 +142,7 @@ class Appliance:
         appliance without a clock of its own, ValueError for a way back or more than a century."""
         if self._clock is None:
             raise ApplianceError(
-                "it goes by the machine's clock: advance a fresh_appliance, or Appliance(folder, "
+                "it uses the machine's clock: advance a fresh_appliance, or Appliance(folder, "
                 "own_clock=True)"
             )
         self._clock.advance(timedelta(**by))

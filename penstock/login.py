@@ -77,7 +77,7 @@ class Login:
         (code,) = struct.unpack_from(">h", answer)
         if code:
             if code != _UNSUPPORTED_MECHANISM:
-                raise LoginFailed("nobody logs in there: it is a listener without SASL")
+                raise LoginFailed("that listener has no SASL: it takes no logins")
             offered = ", ".join(_texts(answer, 2)) or "none"
             raise LoginFailed(f"sasl.mechanism={self.mechanism} is not offered there: {offered}")
 

@@ -156,11 +156,11 @@ def _check_kept(
         problem = (
             f"its checkpoint was deleted or replaced, and the {sink} has rows of the former one"
         )
-        raise JobError(problem, f"penstock job reset {job} begins anew and writes them again")
+        raise JobError(problem, f"penstock job reset {job} starts over and writes them again")
     if strangers := sorted(set(seen) - {query, *kept.before}):
         there = f"for group {job}" if sink == "topic" else f"to the {sink}"
         problem = f"another job of the name {job} has committed {there} ({strangers[0]})"
-        remedy = f"give one of the two another name, then penstock job reset {job} begins anew"
+        remedy = f"give one of the two another name, then penstock job reset {job} starts over"
         raise JobError(problem, remedy)
     if checkpoint.again is not None and kept.marked and query not in seen:
         if sink != "topic":
@@ -168,7 +168,7 @@ def _check_kept(
                 f"batch {checkpoint.first} may be in the {sink} or not: its snapshots, which say "
                 f"so, have expired, or the {sink} was replaced"
             )
-            raise JobError(problem, f"penstock job reset {job} begins anew; a {sink} that was "
+            raise JobError(problem, f"penstock job reset {job} starts over; a {sink} that was "
                            "appended to is dropped first")  # fmt: skip
         problem = (
             f"batch {checkpoint.first} may be in the topic or not: the offsets of group {job}, "
@@ -176,7 +176,7 @@ def _check_kept(
         )
         remedy = (
             'add the job with delivery = "at-least-once" for one start, which writes the batch '
-            f"(again), or penstock job reset {job}, which begins anew"
+            f"(again), or penstock job reset {job}, which starts over"
         )
         raise JobError(problem, remedy)
 
@@ -190,7 +190,7 @@ def _check_level(
     if checkpoint.first == newest + 1 or (checkpoint.first == newest and checkpoint.again == noted):
         return
     problem = (
-        f"its checkpoint goes on with batch {checkpoint.first}, and the {sink} has what batch "
+        f"its checkpoint continues with batch {checkpoint.first}, and the {sink} has what batch "
         f"{newest} read up to: one of them lost what came last, or is an older copy"
     )
-    raise JobError(problem, f"penstock job reset {job} begins anew and writes everything again")
+    raise JobError(problem, f"penstock job reset {job} starts over and writes everything again")

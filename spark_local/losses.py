@@ -105,10 +105,10 @@ def after(known: Known, state: TopicState, found: list[Loss]) -> Known:
 
 def stopped(job: str, one: Loss) -> JobError:
     """The end of a job with on_loss = "stop"."""
-    goes_on = "without them" if one.kind == DELETED else f"at the start of what {one.topic} has"
+    skips = "skips them" if one.kind == DELETED else f"starts with the first record of {one.topic}"
     remedy = (
-        f'penstock job reset {job} begins again with what is there; on_loss = "continue" goes on '
-        f"{goes_on}"
+        f"penstock job reset {job} starts over with the records that exist; "
+        f'on_loss = "continue" {skips}'
     )
     return JobError(one.text, remedy)
 
@@ -116,10 +116,10 @@ def stopped(job: str, one: Loss) -> JobError:
 def continued(one: Loss) -> str:
     """The line in the log of a job with on_loss = "continue"."""
     if one.records is not None:
-        return f"{one.records} {one.text}; the job goes on without them"
+        return f"{one.records} {one.text}; the job continues without them"
     begin = ", ".join(f"{p}: {at}" for p, at in sorted(one.begin.items(), key=_number))
     return (
-        f"{one.text}; the job goes on at its start (partition: offset {begin}), and the number "
+        f"{one.text}; the job continues at its start (partition: offset {begin}), and the number "
         "of lost records is unknown"
     )
 

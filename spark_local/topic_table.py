@@ -48,7 +48,7 @@ def job_text(wanted: Wanted) -> str:
     columns = None if wanted.schema is None else ddl.columns(wanted.schema)
     if wanted.key is not None and wanted.key not in (columns or {}):
         there = "there is no schema" if columns is None else f"it has {', '.join(columns)}"
-        raise ValueError(f"the schema has no column {wanted.key!r}", f"{there}: name one of it")
+        raise ValueError(f"the schema has no column {wanted.key!r}", f"{there}: name one of them")
     sql = _RAW if columns is None else _typed(columns, wanted.key)
     parts = wanted.partition_by
     if not parts and wanted.key is None:

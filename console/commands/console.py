@@ -124,8 +124,6 @@ def _offer(stack: ExitStack, link: Link) -> None:
         appliance.start()
     except (ApplianceError, OSError) as problem:
         raise Failure(f"it did not start: {problem}", name="CANNOT_START") from None
-    ends = (
-        f"It goes on running: kill {appliance.pid} ends it in order. Its log: {appliance.log_file}"
-    )
+    ends = f"It keeps running: kill {appliance.pid} ends it in order. Its log: {appliance.log_file}"
     print_note(ends)
     stack.callback(print_note, ends)

@@ -137,10 +137,12 @@ def command(
             exit_at_end=exit_at_end, count=count, remark=print_note,
         )  # fmt: skip
     elif partitions or filter_text or seek.rest is None or seek.named or seek.has_stop:
-        raise usage("-g goes with -o start and -o end alone: the group says what is read")
+        raise usage("-g takes only -o start or -o end: the group's offsets say what is read")
     else:
         first = seek.rest.first
-        found = read_as_member(link, group, chosen, first, exit_at_end=exit_at_end, count=count)
+        found = read_as_member(
+            link, group, chosen, first, exit_at_end=exit_at_end, count=count, remark=print_note
+        )
     shown = _print(found, show, csv.TITLES if as_csv else b"", raw=raw)
     print_note(f"{shown} record{'s'[: shown != 1]}{unread}")
 

@@ -14,7 +14,7 @@ from console.model.asking.failure import OK
 from console.model.backup import keeping, restoring, store
 from console.model.backup.manifest import Manifest
 from console.model.groups.offsets import time_of
-from console.show.figures import moment
+from console.show.figures import moment_in_zone
 from console.show.output import Row, emit, print_note
 from console.show.progress import Progress
 
@@ -77,7 +77,7 @@ def _show(row: Row, to_ms: int | None, output: str) -> None:
     row.pop("alone", None)
     if output in ("table", "wide"):
         del row["to_ms"]
-        row["to"] = None if to_ms is None else moment(to_ms)
+        row["to"] = None if to_ms is None else moment_in_zone(to_ms)
     emit([row], output)
 
 

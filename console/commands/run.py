@@ -19,6 +19,8 @@ from console.model.asking.link import Link, asking
 from console.model.asking.setting_values import in_units
 from console.model.local.run_folders import RunFolder, make_folder
 from console.model.topics import topics
+from console.tied import unwatch_parent, watch_parent
+from penstock import tied
 from penstock.local import Appliance, ApplianceError
 
 _PR_SET_PDEATHSIG: Final = 1
@@ -69,14 +71,35 @@ def command(
     given = in_units(key_values(settings, "-o"))
     warn_of(given)
     counts = [_counted(one) for one in wanted]
+    outlives = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
     for one in _ENDS:
         signal.signal(one, _ended)
-    with _appliance(data, given) as running:
+    with _ends_with_parent(outlives), _appliance(data, given) as running:
         link = Link(running.bootstrap, {}, _TIMEOUT_S)
         with asking(link):
             for name, partitions in counts:
                 _make(link, name, partitions)
         return _attend(command, os.environ | running.environment())
+
+
+@contextmanager
+def _ends_with_parent(outlives: bool) -> Iterator[None]:
+    """This command ends with its parent, however that ends. outlives: not so, as nohup asks."""
+    if outlives or tied.VARIABLE in os.environ:
+        yield  # the latter is watched by every command
+        return
+    # Signals are for the main thread alone, which waits for them.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED | {signal.SIGCHLD})
+    try:
+        os.environ[tied.VARIABLE] = tied.process_name(os.getppid())
+        watch_parent()
+    finally:
+        os.environ.pop(tied.VARIABLE, None)  # children have their own parent
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    try:
+        yield
+    finally:
+        unwatch_parent()
 
 
 def _ended(number: int, _: FrameType | None) -> NoReturn:

@@ -61,7 +61,7 @@ def command(
         raise usage("say one of --processes, --topics")
     meter = _meter(ctx, data, over)
     found: list[Any] = meter.apis()
-    name, narrow, empty = "api", _APIS, "nobody has asked anything"
+    name, narrow, empty = "api", _APIS, "no request so far"
     if processes:
         found, name, narrow = meter.processes(), "process", ()
     elif topics:

@@ -421,7 +421,7 @@ def _warn_of_unknown_names(broker: BrokerConfig) -> None:
             why = "cannot be resolved by this host" if found.returncode else ""
         if why:
             print(
-                f"warning: advertised.listeners: {host} {why}; clients are told to connect there",
+                f"warning: advertised.listeners: {host} {why}; clients connect there",
                 file=sys.stderr,
             )
 

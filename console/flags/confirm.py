@@ -14,7 +14,7 @@ from console.show.output import plain, print_note
 
 undoable = click.option(
     "--yes", "-y", is_flag=True, expose_value=False, hidden=True,
-    help="Accepted as everywhere: nobody is asked, because the change can be undone.",
+    help="Accepted as everywhere; the command asks nothing, because the change can be undone.",
 )  # fmt: skip
 yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 dry_run_option = click.option(

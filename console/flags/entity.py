@@ -10,6 +10,8 @@ from appliance.quotas.limits import CLIENT_ID, IP, USER, Entity
 from console.model.asking.failure import usage
 
 _TYPES: Final = (USER, CLIENT_ID, IP)
+_FLAGS: Final = ("--default", "<default>")
+_MEANT: Final = "those without a quota of their own"
 
 
 def entity_flags(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -43,10 +45,13 @@ def _entity(named: dict[str, str | None], defaults: tuple[str, ...]) -> Entity:
         if kind in parts:
             raise usage(f"--{kind} NAME or --default {kind}: one of the two")
         parts[kind] = None
+    for kind, name in parts.items():
+        if name in _FLAGS:
+            raise usage(f"--{kind} {name}: {name} is no name", f"--default {kind}: {_MEANT}")
     if "" in parts.values():
-        raise usage("a name is empty", "--default TYPE stands for those without a quota")
+        raise usage("a name is empty", f"--default TYPE stands for {_MEANT}")
     if IP in parts and len(parts) > 1:
-        raise usage("--ip stands alone: connections have neither user nor client id yet")
+        raise usage("--ip cannot be combined: connections have neither user nor client id yet")
     return tuple(sorted(parts.items()))
 
 

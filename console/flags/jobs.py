@@ -50,5 +50,5 @@ def in_folder(command: Callable[..., Any]) -> Callable[..., Any]:
 def named(folder: Folder, names: tuple[str, ...], everyone: bool) -> list[JobFolder]:
     """The jobs that a command line names. Raises Failure, JobError."""
     if everyone == bool(names):
-        raise usage("name jobs, or say --all", "penstock job list shows the jobs that there are")
+        raise usage("name jobs, or say --all", "penstock job list shows the existing jobs")
     return folder.jobs() if everyone else [folder.find_job(name) for name in dict.fromkeys(names)]

@@ -18,7 +18,7 @@ def resource_flags(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @click.option(
         "-t", "--topic", "topics", metavar="TOPIC", multiple=True, shell_complete=topic_names,
-        help="A topic; may be repeated. * stands for all.",
+        help="A topic; may be repeated. * means all.",
     )  # fmt: skip
     @click.option(
         "-g", "--group", "groups", metavar="GROUP", multiple=True, shell_complete=group_names,
@@ -61,7 +61,7 @@ def resource_flags(command: Callable[..., Any]) -> Callable[..., Any]:
         pattern = PREFIXED if prefixed else LITERAL
         targets = [Target(kind, name, pattern) for kind, names in named.items() for name in names]
         if any(not one.name for one in targets):
-            raise usage("a name is empty", "* stands for all")
+            raise usage("a name is empty", "* means all")
         if prefixed and not targets:
             raise usage("--prefixed needs a name, for example --topic orders. --prefixed")
         if cluster:

@@ -124,7 +124,7 @@ ACTIONS: Final = (
         "Names with these words; !word: without; -f ords: letters.",
         footer=True,
     ),
-    Action("topology", ("f",), "Topology", "Who writes and who reads what is under the cursor."),
+    Action("topology", ("f",), "Topology", "Writers and readers of what is under the cursor."),
     Action("heat", ("h",), "Heat map", "Partitions by size, rate or lag, of all topics or of one."),
     Action("back", ("[",), "Back", "To where you were before."),
     Action("forward", ("]",), "Forward", "And ahead again."),
@@ -134,7 +134,7 @@ ACTIONS: Final = (
     ),
     Action("refresh", ("r",), "Refresh", "Ask again now."),
     Action("undo", ("u",), "Undo", "Take the last change back, where that can be done."),
-    Action("pause", ("P",), "Pause", "Stop asking; once more goes on.", footer=True),
+    Action("pause", ("P",), "Pause", "Stop asking; press again to continue.", footer=True),
     Action("zone", ("Z",), "Time zone", "Times in UTC, or in the zone of this host."),
     Action("theme", ("T",), "Light or dark", "Change between a light and a dark picture."),
     Action("command_palette", ("ctrl+p",), "Palette", "Find an action, a topic or a group by name.",
@@ -157,9 +157,9 @@ ACTIONS: Final = (
            palette=False),
     Action("mark", ("space",), "Mark", "This row too: D takes all that are marked.", ROWS,
            palette=False),
-    Action("walk(1)", ("right",), "Downstream", "To who reads it; once more goes on there.",
+    Action("walk(1)", ("right",), "Downstream", "To its readers; press again to continue there.",
            IN_TOPOLOGY, footer=True, palette=False),
-    Action("walk(-1)", ("left",), "Upstream", "To who writes it; once more goes on there.",
+    Action("walk(-1)", ("left",), "Upstream", "To its writers; press again to continue there.",
            IN_TOPOLOGY, footer=True, palette=False),
     Action("other", ("v",), "Other view", "By size, by rate, by lag: the next.", IN_HEAT,
            footer=True),
@@ -177,6 +177,14 @@ ACTIONS: Final = (
     Action("edge(True)", ("G", "end"), "Last", "To the last one.", IN_GRID, palette=False),
     Action("wider", ("z",), "Zoom out", "Charts of ten minutes, an hour, a day, a minute.", PAST,
            footer=True),
+    *(
+        Action(f"read_chart({by})", (key,), title, about, scope, palette=False)
+        for scope in (PAST, ONE_GROUP)
+        for by, key, title, about in (
+            (-1, "<", "Read chart", "The value of the charts one column earlier; Esc ends it."),
+            (1, ">", "Read on", "The value of the charts one column later."),
+        )
+    ),
     Action("changed", ("c",), "Changed", "Only settings with a value of the topic's own, or all.",
            ONE_TOPIC, footer=True),
     *(
@@ -243,7 +251,7 @@ ACTIONS: Final = (
     Action("order", ("i",), "Order", "The newest records first, or the oldest.", IN_RECORDS),
     Action("more", ("m",), "Go on", "Search on from where it has stopped.", IN_RECORDS,
            footer=True),
-    Action("export", ("x",), "Export", "Write what is found, or all, into a file.", IN_RECORDS,
+    Action("export", ("x",), "Export", "Write the found records, or all, into a file.", IN_RECORDS,
            footer=True),
     *(
         Action("decoder", ("V",), "Decoder", "Values as the next decoder reads them; it is kept.",
@@ -269,9 +277,9 @@ ACTIONS: Final = (
     ),
     Action("why", ("d",), "Why", "What each decoder made of it; one of them for the topic.",
            IN_RECORD, footer=True),
-    Action("wrap", ("w",), "Wrap", "Long lines go on below, or are cut.", IN_RECORD,
+    Action("wrap", ("w",), "Wrap", "Wrap long lines, or cut them.", IN_RECORD,
            footer=True),
-    Action("level", ("l",), "Level", "Only what is as bad as this: notices, warnings, errors.",
+    Action("level", ("l",), "Level", "Only this level and worse: notices, warnings, errors.",
            IN_LOG, footer=True),
     Action("tail", ("t",), "Tail", "What happens, as it happens; who goes up in it reads.", IN_LOG,
            footer=True),
@@ -296,7 +304,7 @@ ACTIONS: Final = (
         for scope in (ALL_QUOTAS, ONE_CLIENT)
         for call, key, title, about in (
             ("new_quota", "n", "New quota", "Of a user, a client id, both, an address, or all."),
-            ("edit_quota", "e", "Edit quota", "Other values for what is under the cursor."),
+            ("edit_quota", "e", "Edit quota", "Other values for the quota under the cursor."),
             ("delete_quota", "D", "Take quota away", "What a weaker rule says holds then."),
         )
     ),
@@ -306,8 +314,8 @@ ACTIONS: Final = (
         for scope in (ALL_USERS, ALL_ACLS, IN_AUDIT, ALL_CERTIFICATES)
     ),
     *(
-        Action("ask", ("d",), "Who can", "May somebody do something, why, and who else may.", scope,
-               footer=True)
+        Action("ask", ("d",), "Who can", "Whether a user may do something, why, and who else may.",
+               scope, footer=True)
         for scope in (ALL_USERS, ALL_ACLS, ONE_RIGHT)
     ),
     Action("ask", ("d",), "Why denied", "Which ACL decides about the denial under the cursor.",
@@ -322,7 +330,7 @@ ACTIONS: Final = (
     Action("remove_user", ("D",), "Remove user", "With its ACLs; its name is typed.", ALL_USERS,
            footer=True, tier=Tier.NAME),
     *(
-        Action("new_acl", ("n",), "New ACL", "Allow or deny somebody something.", scope,
+        Action("new_acl", ("n",), "New ACL", "Allow or deny a user something.", scope,
                footer=True, tier=Tier.PLAN)
         for scope in (ALL_ACLS, ONE_RIGHT)
     ),
@@ -340,6 +348,7 @@ VERBS: Final = {
     "z": "shows more of the past", "S": "starts or stops it", "R": "restarts it",
     "F": "lets it forget", "M": "puts a member out", "N": "says on which nodes it is",
     "C": "takes back what is on its way", "i": "turns the order around",
+    "<": "reads a chart farther back", ">": "farther on",
     "left": "goes to who writes", "right": "to who reads",
 }  # fmt: skip
 """Key of a view → what it does, whatever view that is."""

@@ -63,6 +63,7 @@ class ConsoleApp(AtTerminal):
     #body { height: 1fr; }
     #line { color: $text-muted; }
     #line { height: 1; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
+    ConsoleApp.few-colors Rows > .rows--cursor { text-style: reverse; }
     .large #title, .large #age, .large #trouble, .large #line { padding: 0 2; }
     .large #tabs { padding: 0 2; }
     .large #tabs.roomy { padding: 0 1; }

@@ -79,7 +79,7 @@ class ClientsView(View):
         words.show_parts((self._summary(len(found), facts), "dim"))
         rows.show_rows(
             list(found), lambda key: _cells(found[key]), lambda key, n: _by(found[key], n),
-            empty="no client is called so" if typed else "nobody is connected",
+            empty="no client matches" if typed else "no client is connected",
         )  # fmt: skip
         self._say(self._pushing(facts))
 

@@ -16,10 +16,11 @@ from console.model.groups.groups import OTHER_KINDS, Member
 from console.model.groups.lag import Position, total
 from console.model.topics.expiry import cut, describe_risk
 from console.screens.actions import ONE_GROUP, bindings
+from console.screens.chart_view import ChartView
 from console.screens.group_forms import seek_form
 from console.screens.lag_chart import LagChart
 from console.screens.rows import Cell, Column, Rows
-from console.screens.view import Part, View, Words
+from console.screens.view import Part, Words
 from console.show.figures import NOT_KNOWN, age, short, some
 
 _WIDE: Final = 100
@@ -44,7 +45,7 @@ _POSITIONS: Final = (
 )
 
 
-class GroupView(View):
+class GroupView(ChartView):
     """Two tables, Tab goes from one to the other."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(ONE_GROUP)

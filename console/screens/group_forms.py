@@ -32,7 +32,8 @@ def seek_form(name: str, positions: Sequence[Position]) -> Form:
         (
             Field(
                 "to", "Where to", hint="start, end, 47, +5, -5, start+5, end-5, @2013-01-31, 2h",
-                about="+5 and -5 count from what is committed; 2h is that long ago.", check=_right,
+                about="+5 and -5 count from the committed offset; 2h is that long ago.",
+                check=_right,
             ),
             Field("group", "Or as group", about="Where another group is."),
             Field("file", "Or as file", about="Lines of TOPIC PARTITION OFFSET, CSV or JSON."),

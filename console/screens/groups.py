@@ -81,7 +81,7 @@ class GroupsView(View):
             list(found),
             lambda key: _cells(found[key], seen.counts.get(key), key in risks, now_s),
             lambda key, n: _by(found[key], seen.counts.get(key), n),
-            empty="no group is called so: Esc shows all" if typed else _NONE_YET,
+            empty="no group matches: Esc shows all" if typed else _NONE_YET,
         )
         self._beside()
 

@@ -92,7 +92,7 @@ class HeatView(View):
 
     def _empty(self, known: bool) -> str:
         if self.filter_text:
-            return "no topic is called so: Esc shows all"
+            return "no topic matches: Esc shows all"
         if known:
             return "no partition yet: penstock topic create NAME"
         return _NOT_HERE if self.world.is_foreign and self._measure != LAG else self.waiting()

@@ -170,7 +170,7 @@ class JobView(JobActions):
             told = "as its file has it"
         elif not self._follows:
             new = sum(int(key) > self._seen_to for key in self._lines)
-            told = f"stands still, {new} new: t follows"
+            told = f"paused, {new} new: t follows"
         rows.set_title(self._text)
         rows.set_columns((Column(f"{told}   (v: other logs)", 0),))
         line = self._lines.get(rows.key or "", "")

@@ -8,6 +8,7 @@ from typing import ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.containers import Container
 
 from console.model.asking.change import Proposal
 from console.model.jobs import job_changes
@@ -32,9 +33,9 @@ _COLUMNS: Final = (
     Column("JOB", 0),
     Column("STATE", 10),
     Column("IN/S", 6, right=True),
-    Column("", _SPARK, from_width=_WIDE),
+    Column("IN PAST", _SPARK, from_width=_WIDE),
     Column("OUT/S", 6, right=True),
-    Column("", _SPARK, from_width=_WIDE),
+    Column("OUT PAST", _SPARK, from_width=_WIDE),
     Column("LAG", 6, right=True),
     Column("BEHIND", 10, right=True),
     Column("BATCH MS", 8, right=True),
@@ -44,6 +45,7 @@ STATES: Final = {
     "running": "good", "starting": "warn", "waiting": "warn", "stopping": "warn",
     "failing": "bad", "failed": "bad", "down": "bad", "finished": "dim", "stopped": "dim",
 }  # fmt: skip
+NEVER_RAN: Final = "never ran"
 INKS: Final = {"good": "green", "warn": "yellow", "bad": "bold red", "dim": "dim", "": ""}
 NONE_YET: Final = "no job yet: penstock job add FILE makes one (docs/jobs.md)"
 
@@ -68,7 +70,7 @@ class JobActions(View):
         jobs = self.world.jobs.shown.value
         one = jobs.jobs.get(self.chosen or "") if jobs is not None else None
         if one is not None:
-            runs = one.wish == RUNNING and one.state not in ENDED
+            runs = one.wanted == RUNNING and one.state not in ENDED
             self._propose(job_changes.stop if runs else job_changes.propose_start)
 
     def action_job_restart(self) -> None:
@@ -99,6 +101,8 @@ class JobsView(JobActions):
     DEFAULT_CSS = """
     JobsView #about { height: 4; padding: 0 1; }
     JobsView.large #about { height: 6; }
+    JobsView.wide #jobs { width: 5fr; }
+    JobsView.wide #about { width: 3fr; height: 1fr; }
     """
     has_filter: ClassVar[bool] = True
     frames: ClassVar[Mapping[str, str]] = {"jobs": "Jobs  {}", "about": "This job"}
@@ -106,8 +110,9 @@ class JobsView(JobActions):
 
     def compose(self) -> ComposeResult:
         yield Words(name="summary", classes="summary")
-        yield Rows(_COLUMNS, name="jobs")
-        yield Words(name="about")
+        with Container(classes="panes"):
+            yield Rows(_COLUMNS, name="jobs")
+            yield Words(name="about")
 
     def paint(self) -> None:
         seen = self.world.jobs.shown.value
@@ -119,7 +124,7 @@ class JobsView(JobActions):
         typed = self.filter_text
         found = {one: seen.jobs[one] for one in worst_first(seen.jobs) if keeps(typed, one)}
         self.query_one("#summary", Words).show_parts(*summarise_jobs(seen, len(found), typed))
-        empty = "no job is called so" if seen.jobs else NONE_YET
+        empty = "no job matches" if seen.jobs else NONE_YET
         rows.show_rows(
             list(found),
             lambda key: _cells(found[key], seen.past.get(key, ())),
@@ -192,7 +197,7 @@ def about_job(one: Status) -> list[Part]:
 
 def state_of(one: Status) -> str:
     """One of those that there are: the topic of states may hold anything."""
-    return "not begun" if not one.state else one.state if one.state in STATES else "unknown"
+    return NEVER_RAN if not one.state else one.state if one.state in STATES else "unknown"
 
 
 def _cells(one: Status, past: tuple[Sample, ...]) -> tuple[Cell, ...]:

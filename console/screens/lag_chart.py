@@ -5,65 +5,42 @@ from math import ceil
 from typing import Final
 
 from rich.text import Text
-from textual.content import Content
-from textual.geometry import Size
-from textual.widget import Widget
 
 from console.model.groups.group_watch import LagPast
 from console.model.groups.trend import Sample, Trend, columns, trend
-from console.screens.chart import draw_axes
+from console.screens.chart import TimeChart, Times, append_bars, draw_axes
 from console.show.figures import age, bars, right_edge, short
 from console.show.leads import leads
 from console.show.output import plain
 
 _LEAST_S, _MOST_S = 60.0, 3600.0
 _MARKS: Final = 5
-"""Columns for the marks of its axis."""
 
 
-class LagChart(Widget):
-    """The lag of a group, or of one of its topics, in the last hour, the newest at the right."""
+class LagChart(TimeChart):
+    """The lag of a group, or of one of its topics, in the last hour."""
 
-    DEFAULT_CSS = """
-    LagChart { height: 1fr; width: 1fr; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
-    """
+    marks = _MARKS
 
     def __init__(self, *, name: str) -> None:
-        super().__init__(id=name)
+        super().__init__(name=name)
         self._title = ""
         self._samples: Sequence[Sample] = ()
         self._trend: Trend | None = None
         self._now_s = 0.0
         self._kept = False
-        self._drawn, self._drawn_size = Text(), Size()
-        self._titles = ("", "")
 
     def show_lag(self, title: str, samples: Sequence[Sample], past: LagPast, now_s: float) -> None:
         """title: what it is the lag of. past: of the group. now_s: the right edge, wall clock."""
         self._title, self._now_s, self._kept = title, now_s, past.kept
         self._trend = trend(samples)
         self._samples = [one for one in samples if now_s - one[0] <= _MOST_S]
-        if self._draw_anew():
-            self.refresh()
+        self.redraw()
 
-    def render(self) -> Text:
-        """A line of words and as many lines of bars as there is room for; in a frame, axes."""
-        if self.size != self._drawn_size:
-            self._draw_anew()
-        return self._drawn
-
-    def _draw_anew(self) -> bool:
-        """True if it looks another way than before."""
-        before, self._drawn_size = self._drawn, self.size
-        words = self._words()
-        framed = self.has_class("framed")
+    def describe_frame(self) -> tuple[str, str]:
+        """The name with the lag; where it leads, or what is read."""
         title = f"{self._title} {short(self._samples[-1][1])}" if self._samples else self._title
-        titles = (plain(title), words) if framed else ("", "")
-        if titles != self._titles:
-            self._titles = titles
-            self.border_title, self.border_subtitle = map(Content, titles)
-        self._drawn = self._with_axes() if framed else self._below_words(words)
-        return self._drawn != before
+        return plain(title), self.read_value() or self._words()
 
     def _words(self) -> str:
         """Where it leads, of what time it is known, and its peak."""
@@ -83,32 +60,50 @@ class LagChart(Widget):
         """From the left edge to the right one: whole minutes, so that it seldom changes."""
         return max(ceil(self._seen_s / _LEAST_S) * _LEAST_S, _LEAST_S)
 
-    def _columns(self, width: int) -> Sequence[float]:
+    @property
+    def _grows(self) -> bool:
+        return self._trend is not None and self._trend.grows_s > 0
+
+    def in_columns(self, width: int) -> Times:
+        """The greatest lag of equal parts of the time."""
         span_s = self._span_s
         until_s = right_edge(self._now_s, self._now_s, span_s, width)
-        return columns(self._samples, width, until_s, span_s)
+        seen = bool(self._samples) and width > 0
+        return Times(
+            columns(self._samples, width, until_s, span_s) if seen else (), until_s, span_s
+        )
 
-    def _with_axes(self) -> Text:
+    def in_words(self, value: float) -> str:
+        """Records."""
+        return f"{short(value)} records"
+
+    def draw_framed(self) -> Text:
+        """Bars between two axes."""
         if not self._samples:
             return Text("nothing known yet", "dim")
         begin = f"{age(self._span_s)} ago"
-        grows = self._trend is not None and self._trend.grows_s > 0
-        ink = "yellow" if grows else "cyan"
-        return draw_axes(self._columns, self.size, short, _MARKS, begin, ink)
+        ink = "yellow" if self._grows else "cyan"
+        return draw_axes(self.times, self.size, short, self, begin, ink)
 
-    def _below_words(self, told: str) -> Text:
+    def draw_lines(self) -> Text:
+        """The title with the lag and where it leads, or what is read; bars below."""
         width, height = self.size
         text = Text(no_wrap=True, overflow="ellipsis")
         text.append(f"{plain(self._title)} ", "bold")
         if not self._samples or width < 1:
             text.append("-", "dim")
             return text
-        text.append(short(self._samples[-1][1]))
-        words = leads(self._trend)
-        if words:
-            grows = self._trend is not None and self._trend.grows_s > 0
-            text.append(f"  {words}", "yellow" if grows else "green")
-        text.append(f"  {told.removeprefix(words).strip()}", "dim")
-        for line in bars(self._columns(width), width, height - 1):
-            text.append(f"\n{line}", "cyan")
+        words, told = leads(self._trend), self._words()
+        if read := self.read_value():
+            text.append(read)
+        else:
+            text.append(short(self._samples[-1][1]))
+            if words:
+                text.append(f"  {words}", "yellow" if self._grows else "green")
+            text.append(f"  {told.removeprefix(words).strip()}", "dim")
+        times = self.in_columns(width)
+        at = times.find_column(self.cursor_s)
+        for line in bars(times.columns, width, height - 1):
+            text.append("\n")
+            append_bars(text, line, "cyan", at)
         return text

@@ -207,7 +207,7 @@ class LogView(View):
         if seen.is_over:
             parts.append(("  the appliance has ended: its last words", "bold red"))
         if not self._follows:
-            return (*parts, ("  stands still: t follows", "yellow"))
+            return (*parts, ("  paused: t follows", "yellow"))
         return (*parts, _other(ASKED))
 
     def _chosen(self) -> Entry | None:

@@ -157,7 +157,7 @@ class NodesView(View):
             list(found),
             lambda key: _moving(found[key], paces.get(found[key].place, Pace())),
             lambda key, n: _moving_by(found[key], paces.get(found[key].place, Pace()), n),
-            empty="nothing of a topic that is called so moves",
+            empty="no matching topic moves",
         )  # fmt: skip
 
     def _missing(self, rows: Rows, seen: ClusterSeen) -> None:
@@ -177,7 +177,7 @@ class NodesView(View):
             list(found),
             lambda key: _lacks(*found[key], seen.nodes.all.get(found[key][1].node), pace(key)),
             lambda key, n: _lacks_by(*found[key], pace(key), n),
-            empty="none of a topic that is called so" if self.filter_text else whole,
+            empty="none of a matching topic" if self.filter_text else whole,
         )  # fmt: skip
 
 
@@ -187,7 +187,7 @@ def _summary(seen: ClusterSeen) -> list[Part]:
     parts: list[Part] = [("Metadata ", "bold")]
     if quorum.leader is None:
         who = f" of the voters {', '.join(map(str, seen.voters))}" if seen.voters else ""
-        parts.append((f"nobody leads it, no majority{who}: nothing can be changed", "bold red"))
+        parts.append((f"no leader, no majority{who}: nothing can be changed", "bold red"))
     else:
         more = f", {some(len(quorum.observers), 'observer')}" if quorum.observers else ""
         voters = some(len(quorum.voters), "voter")

@@ -30,6 +30,7 @@ from console.screens.busiest import (
     show_topics,
 )
 from console.screens.chart import Chart
+from console.screens.chart_view import ChartView
 from console.screens.clients import software, throttled
 from console.screens.places import (
     CLIENTS,
@@ -45,7 +46,7 @@ from console.screens.places import (
 )
 from console.screens.rows import Cell, Column, Rows
 from console.screens.sources import Source
-from console.screens.view import Part, View, Words
+from console.screens.view import Part, Words
 from console.screens.world import World
 from console.show.figures import age, buckets, in_bytes, meter, right_edge, short, some
 from console.show.figures import spark as _spark
@@ -106,7 +107,7 @@ _FRAMES: Final = {
 _LEADS_TO: Final = {"topics": TOPIC, "groups": GROUP, "joblist": JOB}
 
 
-class OverviewView(View):
+class OverviewView(ChartView):
     """The first thing that is seen."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(PAST)
@@ -355,7 +356,7 @@ class OverviewView(View):
             list(found),
             lambda key: _api(found[key], spark(key)),
             lambda key, n: _api_by(found[key], n),
-            empty="nobody asked anything in ten seconds" if facts is not None else "",
+            empty="no request in the last ten seconds" if facts is not None else "",
         )  # fmt: skip
 
     def _processes(self, facts: Facts | None) -> None:

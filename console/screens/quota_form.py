@@ -29,7 +29,7 @@ DEFAULT: Final = "<default>"
 _ABOUT: Final = {
     USER: "Requests of this user; <default> is each user without a quota of its own.",
     CLIENT_ID: "Requests with this client id; <default> is each one without a quota of its own.",
-    IP: "New connections from this address; <default> is each address. It stands alone.",
+    IP: "New connections from this address; <default> is each address. It cannot be combined.",
 }
 _SAYS: Final = {
     PRODUCE: "how much is written.",

@@ -151,7 +151,7 @@ class QuotasView(View):
                 f"{told}  ", (f"{some(len(waiting), 'client')} throttled now", "yellow")
             )
         else:
-            words.show_parts(f"{told}  ", ("nobody is throttled now", "green") if count else "")
+            words.show_parts(f"{told}  ", ("no client is throttled now", "green") if count else "")
 
     def _paint_rules(self, seen: Seen, rows: Rows) -> None:
         found = {
@@ -173,7 +173,7 @@ class QuotasView(View):
 
         rows.show_rows(
             list(found), lambda key: _rule(*of(key)), lambda key, n: _rule_by(*of(key), n),
-            empty="no quota is called so" if self.filter_text else
+            empty="no quota matches" if self.filter_text else
             "no quota is set: n sets the first one",
         )  # fmt: skip
 
@@ -182,7 +182,7 @@ class QuotasView(View):
         keyed = {f"{_who(one)} {one.quota} {one.set_for}": one for one in order}
         found = {key: one for key, one in keyed.items() if keeps(self.filter_text, key)}
         self._live = found
-        nobody = "nobody has used a quota since the broker started"
+        nobody = "no client has used a quota since the broker started"
         rows.show_rows(
             list(found), lambda key: _use(found[key]), lambda key, n: _use_by(found[key], n),
             empty=nobody if seen.untold is None else "",

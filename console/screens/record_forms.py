@@ -61,7 +61,7 @@ def _form(title: str, before: Outgoing, bootstrap: str) -> Form:
 
 def _fields(before: Outgoing) -> tuple[Field, ...]:
     key, key_encoding = ("", "") if before.key is None else _one_line(before.key)
-    value, encoding, about = "", TEXT, "Enter begins another line. ^s goes on."
+    value, encoding, about = "", TEXT, "Enter begins another line. ^s continues."
     if before.value is not None and len(before.value) > MOST_TYPED:
         about = f"{len(before.value):,} bytes, which stay as they are when nothing is typed here."
     elif before.value is not None:

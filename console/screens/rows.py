@@ -64,7 +64,6 @@ class Rows(ScrollView, can_focus=True):
     Rows { height: 1fr; overflow-x: hidden; scrollbar-size-vertical: 1; }
     Rows > .rows--head { text-style: bold; }
     Rows > .rows--cursor { background: $cursor-background; }
-    .few-colors Rows > .rows--cursor { text-style: reverse; }
     Rows > .rows--dim { text-style: dim; }
     Rows > .rows--bad { color: $text-error; text-style: bold; }
     Rows > .rows--warn { color: $text-warning; }

@@ -33,7 +33,7 @@ def new_topic() -> Form:
                   about="delete: records go when they are old. compact: the last one of each key"
                   " stays."),
             Field("retention.ms", "retention.ms", hint="7d",
-                  about="How long records stay: 7d, 1h30m, or ms. -1: for ever."),
+                  about="How long records stay: 7d, 1h30m, or ms. -1: no limit."),
             Field("more", "More settings", hint="KEY=VALUE ...", check=_pairs_wrong,
                   about="With blanks between them: segment.bytes=100MiB flush.policy=os"),
         ),
@@ -174,7 +174,7 @@ def edit_settings(name: str, settings: list[Setting]) -> Form:
             Field("lines", "KEY=VALUE", kind=LINES, check=_lines_wrong,
                   value="".join(f"{key}={value}\n" for key, value in own.items()),
                   about="A line for each setting of the topic's own. A line that is taken away:"
-                  " the broker's value counts again. ^s goes on."),
+                  " the broker's value applies again. ^s continues."),
         ),
         propose,
     )  # fmt: skip
@@ -182,7 +182,7 @@ def edit_settings(name: str, settings: list[Setting]) -> Form:
 
 def meaning(one: Setting) -> str:
     """The description of a setting, as one paragraph."""
-    doc = one.doc or "What it is for is not told over SASL."
+    doc = one.doc or "Its description is unavailable over SASL."
     return " ".join(_TAG.sub("", doc).split())
 
 

@@ -30,9 +30,9 @@ _COLUMNS: Final = (
     Column("RECORDS", 7, right=True),
     Column("SIZE", 7, right=True),
     Column("IN/S", 8, right=True),
-    Column("", SPARK, from_width=_WIDE),
+    Column("IN PAST", SPARK, from_width=_WIDE),
     Column("OUT/S", 8, right=True),
-    Column("", SPARK, from_width=_WIDE),
+    Column("OUT PAST", SPARK, from_width=_WIDE),
     Column("OLDEST", 9, right=True, from_width=_WIDER),
     Column("GROUPS", 6, right=True, from_width=_WIDER),
     Column("LAG", 7, right=True, from_width=_WIDER),
@@ -89,7 +89,7 @@ class TopicsView(View):
         if self.world.is_foreign:
             said += "; sizes and rates are known of an appliance of this host only"
         self.query_one(Words).show_parts((said, "dim"))
-        empty = "no topic is called so: Esc shows all" if typed else "no topic yet: n makes one"
+        empty = "no topic matches: Esc shows all" if typed else "no topic yet: n makes one"
         self.query_one(Rows).show_rows(shown, cells, by, empty=empty)
         self._beside()
 

@@ -111,7 +111,7 @@ class TopologyView(View):
         rows.show_rows(
             list(found), lambda key: self._cells(found[key], known),
             lambda key, n: self._by(found[key], n),
-            empty="nothing is called so: Esc shows all" if self.filter_text else _NOTHING_YET,
+            empty="nothing matches: Esc shows all" if self.filter_text else _NOTHING_YET,
         )  # fmt: skip
         if self._wanted in found:
             rows.select_row(self._wanted)

@@ -37,7 +37,7 @@ _HELD: Final = (
     Column("HELD BACK", 9, right=True),
     Column("OLDEST", 10, right=True),
 )
-_FOREIGN: Final = "; penstock txn hanging looks for those that nobody ends"
+_FOREIGN: Final = "; penstock txn hanging looks for hanging ones"
 
 
 class TxnsView(View):
@@ -74,7 +74,7 @@ class TxnsView(View):
         self.query_one(Words).show_parts((self._summary(len(found), seen), "dim"))
         rows.show_rows(
             list(found), lambda key: _cells(found[key]), lambda key, n: _by(found[key], n),
-            empty="no open transaction is called so" if self.filter_text else
+            empty="no open transaction matches" if self.filter_text else
             "no transaction is open",
         )  # fmt: skip
         self._partitions(held, found.get(rows.key or ""))
@@ -111,7 +111,7 @@ class TxnsView(View):
         if self.filter_text:
             said = f"{shown} of {said}: /{self.filter_text}  (Esc shows all)"
         if hanging:
-            said += f", {hanging} that nobody ends"
+            said += f", {hanging} hanging"
         return said + (_FOREIGN if self.world.is_foreign else "")
 
 

@@ -1,5 +1,6 @@
 """The base of all views: a place, the world they read, and painting after a change."""
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Final, cast
 
@@ -28,6 +29,8 @@ _LINE_MOST: Final = 2_000
 """Characters of one line: who broke a name of 100,000 into lines held up every key."""
 FRAMED: Final = Size(100, 26)
 """The least size of a view whose parts stand in frames; a terminal has four lines more."""
+_COUNT: Final = re.compile(r"[0-9,]+ [a-z ]+")
+"""A count alone, which the title of the frame has, too."""
 _CORNERS: Final = 4
 """Columns of a frame's lower edge beside the words in it."""
 WIDE: Final = 156
@@ -202,7 +205,8 @@ class Words(Static):
         if self.edge is not None:
             fits = room <= 0 or cell_len(text.plain) <= room
             self.set_class(fits, "in-frame")  # else a line of their own, which is wider
-            self.edge.border_subtitle = text.copy() if fits and text.plain.strip() else None
+            says = text.plain.strip() and not _COUNT.fullmatch(text.plain)
+            self.edge.border_subtitle = text.copy() if fits and says else None
         self.update(text, layout=not self._fits_as(before))
 
     def _fits_as(self, before: str) -> bool:

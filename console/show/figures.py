@@ -70,6 +70,14 @@ def moment(at_ms: int) -> str:
         return NOT_KNOWN
 
 
+def moment_in_zone(at_ms: int) -> str:
+    """The same with its zone, as it can be typed again: 2026-11-22T14:03:22+0100."""
+    try:
+        return time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(at_ms / 1000))
+    except (OverflowError, ValueError, OSError):
+        return NOT_KNOWN
+
+
 def took(seconds: float) -> str:
     """How long something took: 79 ms, 1.42 s."""
     return f"{short(seconds * 1000)} ms" if seconds < 0.9995 else f"{short(seconds)} s"

@@ -103,7 +103,7 @@ def _encoded(text: str, name: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
-        raise ValueError(f"{name} has half a surrogate pair, which is no text") from None
+        raise ValueError(f"{name} has half a surrogate pair, which is not text") from None
 
 
 def _headers(record: Record) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from console.model.storage.disk import LogFolder
 from console.model.storage.forecast import Forecast
 from console.model.transactions.open_transactions import Open
 from console.model.transactions.open_transactions import describe_held as told_open
-from console.show.figures import age, in_bytes, moment, short, some
+from console.show.figures import age, in_bytes, moment_in_zone, short, some
 from console.show.leads import full
 from console.show.output import Row, plain, rows_of
 
@@ -58,7 +58,7 @@ def _head(one: Standing, version: str) -> list[str]:
     up = ""
     if one.facts is not None:
         started_s = one.facts.started_ms / 1000
-        up = f", up {age(one.at_s - started_s)}, since {moment(one.facts.started_ms)}"
+        up = f", up {age(one.at_s - started_s)}, since {moment_in_zone(one.facts.started_ms)}"
     told = [f"penstock {version} at {one.asked}: {STATES[one.code]}{up}"]
     if one.lost is not None:
         told.append(f"! {one.lost.message}")

@@ -57,7 +57,7 @@ def _nobody(clients: int, recorded_s: int) -> str:
     if not recorded_s:
         return "Whom it would have throttled is not known: nothing is recorded yet."
     if not clients:
-        return f"In the last {age(recorded_s)} nobody for whom it would hold sent or read anything."
+        return f"In the last {age(recorded_s)} no client with this quota sent or read anything."
     whom = some(clients, "client")
     return f"In the last {age(recorded_s)} it would have throttled none of {whom}."
 

@@ -226,10 +226,10 @@ class Attempt:
         late = [one.place.topic for one in topics if one.start == "latest"]
         if late:
             return (
-                f"it has read nothing yet: it waits for what is new in {', '.join(map(str, late))}"
+                f"it has read nothing yet: it waits for new records in {', '.join(map(str, late))}"
             )
         names = ", ".join(one.place.text for one in self._job.sources)
-        return f"it has read nothing yet: nothing is to be read in {names}"
+        return f"it has read nothing yet: there is nothing to read in {names}"
 
     def _end(self, query: "StreamingQuery") -> None:
         """Stop between two batches: the one that is being written is finished and committed."""

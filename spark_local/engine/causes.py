@@ -94,7 +94,7 @@ def translate(problem: BaseException, job: str) -> JobError:
     if "IllegalArgumentException" in _names(problem):
         return JobError(_first(str(problem)), _CORRECT)
     if _STATE.search(text):
-        remedy = f"penstock job reset {job} begins anew, or go back to the former query"
+        remedy = f"penstock job reset {job} starts over, or go back to the former query"
         return JobError(f"the kept state does not fit the query any more: {root}", remedy)
     return JobError(
         _in_python(problem) or root,
@@ -126,8 +126,8 @@ def _of_kafka(text: str, job: str) -> JobError | None:
         return JobError(problem, remedy, final=False, waits=True)
     if _FENCED.search(text):
         return JobError(
-            "somebody else ended the job's transaction: its time was over ([sink] "
-            "transaction_timeout), an operator did, or another runner has a job of this name",
+            "the job's transaction was ended from outside: by its timeout ([sink] "
+            "transaction_timeout), by an operator, or by another runner with a job of this name",
             "the batch is written again; if that happens often, write a smaller max_records or a "
             "longer transaction_timeout", final=False,
         )  # fmt: skip
@@ -175,7 +175,7 @@ def _in_python(problem: BaseException) -> str:
 
 def away() -> JobError:
     """The error when none of the job's bootstrap servers answers."""
-    remedy = "the job goes on when it answers again"
+    remedy = "the job continues when it answers again"
     return JobError("the appliance cannot be reached", remedy, final=False, waits=True)
 
 
@@ -186,8 +186,8 @@ def _lost(text: str, job: str) -> JobError:
     span = f" {moved[1]} to {int(moved[2]) - 1}" if moved and moved[2] > moved[1] else ""
     return JobError(
         f"records{span}{which} were deleted before the job read them",
-        f'penstock job reset {job} begins anew with what is there; on_loss = "continue" goes on '
-        "without them",
+        f"penstock job reset {job} starts over with the records that exist; "
+        'on_loss = "continue" skips them',
     )
 
 

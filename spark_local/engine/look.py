@@ -135,9 +135,11 @@ def nodes(plan: Any) -> list[str]:
 def state(job: Job, names: list[str]) -> list[str]:
     """The state that the job keeps between batches, one line for each operator that keeps some."""
     marks = [one for one in job.sources if one.watermark_ms is not None]
-    until = ", until the watermark passes it" if marks else ", for ever: no source has a watermark"
+    until = (
+        ", until the watermark passes it" if marks else ", without end: no source has a watermark"
+    )
     if job.sink.mode == "complete":
-        until = ", for ever: mode complete shows all of them"
+        until = ", without end: mode complete shows all of them"
     told = [_STATEFUL.get(name) or (_JOIN if name == "Join" else None) for name in names]
     return [one.format(until=until) for one in told if one]
 

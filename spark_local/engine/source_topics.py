@@ -119,7 +119,7 @@ class SourceTopics:
         found = losses.losses(topic, known, state, _ANYWHERE)
         for one in found:
             if one.kind == losses.RECREATED:
-                goes_on = JobError(one.text, "the job goes on at its start", final=False)
+                goes_on = JobError(one.text, "the job continues at its start", final=False)
                 stops = self._stops(topic)
                 self.replaced = losses.stopped(self._job.name, one) if stops else goes_on
                 raise self.replaced
@@ -139,7 +139,7 @@ class SourceTopics:
         if moved and batch is not None and self._job.sink.delivery == EXACTLY_ONCE:
             raise JobError(
                 f"{moved[0].text}, and its batch {batch}, which was not done, cannot be read again",
-                f"penstock job reset {self._job.name} begins again with what is there",
+                f"penstock job reset {self._job.name} starts over with the records that exist",
             )
         for one in moved:
             whole = one.kind == losses.RECREATED

@@ -265,7 +265,7 @@ def test_from_kafka_and_back(taken):
 def test_what_cannot_be_moved_is_said(taken, tmp_path):
     folder, _ = taken
     source = folder / "kafka" / "logs"
-    assert "only read" in penstock("import", source, "--data", source / "x", "--yes", code=2).stderr
+    assert "read-only" in penstock("import", source, "--data", source / "x", "--yes", code=2).stderr
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").touch()
     full = penstock("import", source, "--data", tmp_path / "full", "--yes", code=2).stderr

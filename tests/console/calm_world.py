@@ -147,7 +147,8 @@ def quotas():
 def job():
     status = dict.fromkeys(Status.__dataclass_fields__)
     return Status(**{**status,
-        "job": "revenue", "wish": "run", "state": "running", "kind": "sql", "reads": ["orders"],
+        "job": "revenue", "wanted": "running", "state": "running", "kind": "sql",
+        "reads": ["orders"],
         "writes": "revenue-by-minute", "delivery": "at-least-once", "rows_in": 180_000,
         "rows_out": 1_440, "rows_per_s": 6000.0, "processed_per_s": 9000.0, "rows_out_per_s": 12.0,
         "batch": 412, "batch_ms": 640, "lag_records": 310, "lag_s": 0.4, "restarts": 0,

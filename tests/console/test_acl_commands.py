@@ -103,7 +103,7 @@ def test_the_acls_of_a_user_go_with_it_unless_they_are_to_stay(secured):
         (("add", "anna", "--topic", "t"), "what may it do?"),
         (("add", "User:", "read", "--topic", "t"), "no principal"),
         (("add", "anna", "write", "--group", "g"), "nothing that one does with a group"),
-        (("add", "anna", "--producer", "--group", "g"), "--producer stands for nothing"),
+        (("add", "anna", "--producer", "--group", "g"), "--producer matches nothing"),
         (("add", "anna", "--producer", "--deny", "--topic", "t"), "name the operations"),
         (("can", "anna", "read", "--topic", "t", "--topic", "u"), "name one resource"),
         (("list", "--topic", ""), "a name is empty"),

@@ -212,7 +212,7 @@ def test_to_a_point_in_time_later_records_are_gone_and_open_transactions_are_abo
     [row] = told("restore", story.where, tmp_path / "data", *to)
     assert plan.items() <= row.items() and plan["to_ms"] <= story.middle_ms
     shown = penstock("restore", story.where, tmp_path / "y", *to, "--dry-run")
-    at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(plan["to_ms"] / 1000))
+    at = time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(plan["to_ms"] / 1000))
     assert at in shown.stdout and str(plan["to_ms"]) not in shown.stdout
     assert "nothing is written" in shown.stderr
     refused = penstock("restore", story.where, tmp_path / "data", "--dry-run", code=2)

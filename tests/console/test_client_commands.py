@@ -26,7 +26,7 @@ def test_connections_are_listed_with_what_clients_say_of_themselves(appliance, l
     told = listed().stdout
     assert "a [/b] c" in told and "THROTTLED" in told
     done = listed("--throttled")
-    assert (done.stdout, done.stderr) == ("", "nobody is throttled\n")
+    assert (done.stdout, done.stderr) == ("", "no client is throttled\n")
     del producer
 
 

@@ -28,7 +28,7 @@ def test_a_rate_is_that_of_the_last_half_minute():
     assert paces.update_paces(110.0, {key: 800, other: 5})[key] == Pace(20.0, 40.0)
     assert paces.update_paces(120.0, {key: 900, other: 5})[other] == Pace(0.0, None), "it stands"
     assert paces.update_paces(150.0, {key: 300})[key] == Pace(20.0, 15.0), "since the look at 120"
-    assert paces.update_paces(151.0, {other: 5})[other] == Pace(), "what was gone begins anew"
+    assert paces.update_paces(151.0, {other: 5})[other] == Pace(), "what was gone starts over"
 
 
 class FakeCluster:

@@ -134,11 +134,11 @@ def test_protobuf_of_a_file(files):
         ("none.avsc", "cannot be read"),
         ("order.proto", "descriptors are needed"),
         ("order.desc", "shop.Order, shop.Other"),
-        ("what.txt", "cannot be told by its name"),
+        ("what.txt", "does not show the kind of schema"),
         ("bad.avsc", "no Avro schema"),
         ("bad.desc", "no set of Protobuf descriptors"),
         ("nulls.avsc", "array of what takes no bytes"),
-        ("endless.avsc", "no value of it ends"),
+        ("endless.avsc", "its values never end"),
         ("deep.avsc", "no Avro schema"),
     ],
 )

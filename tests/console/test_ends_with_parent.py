@@ -137,6 +137,13 @@ def test_the_fixtures_appliances(tmp_path):
         assert len(killed(process)) >= 8
 
 
+def test_run_ends_with_the_shell_that_called_it(tmp_path):
+    """Also where nothing tells it: a shell that is killed passes no signal on."""
+    line = f"{' '.join(PENSTOCK)} run -- sh -c 'echo ready; sleep 300' & wait"
+    with parent(["sh", "-c", line], tmp_path) as (process, _):
+        assert len(killed(process)) >= 5
+
+
 def test_run_and_its_command(tmp_path):
     script = "echo ready; exec sleep 600"
     with parent([*PENSTOCK, "run", "--", "sh", "-c", script], tmp_path) as (process, _):

@@ -127,7 +127,7 @@ def test_more_partitions_than_can_be_asked_for_are_refused_with_the_limit(run, a
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (["-b", "localhost:1", "topic", "list"], "behind its name"),
+        (["-b", "localhost:1", "topic", "list"], "follow its name"),
         (["config", "lint", "no-such"], "no-such cannot be read: No such file or directory"),
         (["quota", "set", "--client-id", "c", "produce=fast"], "produce=fast is not a rate"),
         (["backup", "create", "data/mine", "data"], "data/mine lies inside the data folder"),
@@ -208,9 +208,9 @@ def test_names_of_settings_are_completed(words, begun, expected):
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (("quota", "usage", "--throttled"), "nobody is throttled"),
+        (("quota", "usage", "--throttled"), "no client is throttled"),
         (("quota", "list"), "no quota is set"),
-        (("topic", "list", "nothing.is.called.so"), "no topic is called so"),
+        (("topic", "list", "nothing.is.called.so"), "no topic matches"),
         (("group", "list", "nobody.is.called.so"), "no matching group"),
         (("topic", "list", "--deleted", "nothing"), "no deleted topic can be brought back"),
     ],

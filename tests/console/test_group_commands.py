@@ -94,8 +94,8 @@ def test_lag_is_told_in_records_and_in_seconds(run, topic, group):
 
 def test_a_live_group_shows_its_members_and_lets_nobody_move_it(run, topic, live):
     name, kind = live
-    listed = {row["name"]: row for row in rows(run("group", "ls", "-o", "json"))}
-    assert listed[name] == {"name": name, "state": "stable", "type": kind}
+    listed = {row["group"]: row for row in rows(run("group", "ls", "-o", "json"))}
+    assert listed[name] == {"group": name, "state": "stable", "type": kind}
     (member,) = rows(run("group", "members", name, "-o", "json"))
     assert (member["client_id"], member["host"]) == ("billing-7", "127.0.0.1")
     assert member["assignment"] == [f"{topic}:0,1"]

@@ -250,7 +250,7 @@ def test_records_are_browsed_filtered_and_opened(filled):
 def test_a_long_search_goes_on_when_it_is_told_to(filled):
     async def act(seat):
         await seat.press("o", "ctrl+u", "enter")
-        await seat.sees("enough for one list", f"found {PAGE} in", "m goes on")
+        await seat.sees("enough for one list", f"found {PAGE} in", "m continues")
         await seat.press("m")
         await seat.sees(f"found {2 * PAGE:,} in")
         await seat.press("m")
@@ -271,7 +271,7 @@ def test_a_tail_is_followed_paused_and_gone_on_with(filled):
         await sends(b"[/red]", b"second")
         await seat.sees("[/red]", "second")
         await seat.press("P")
-        await seat.sees("paused", "P goes on where it was, t at the end")
+        await seat.sees("paused", "P continues there, t at the end")
         await sends(b"third")
         await seat.press("P")
         await seat.sees("third", "P pauses")

@@ -49,7 +49,7 @@ def test_csv_loses_nothing(run, topic):
         (("-o", "5 6"), "'6' is not a place to look at"),
         (("--filter", "bob /(/"), "the filter, character 5: not an expression of RE2"),
         (("-f", "%v", "--csv"), "one of them"),
-        (("-g", "g", "--filter", "x"), "the group says what is read"),
+        (("-g", "g", "--filter", "x"), "the group's offsets say what is read"),
     ],
 )  # fmt: skip
 def test_what_is_no_place_or_filter_is_refused(run, topic, words, told):

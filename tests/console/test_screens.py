@@ -379,6 +379,7 @@ def test_times_are_shown_in_the_zone_of_the_host_or_in_utc(filled, monkeypatch):
         await seat.hears("times are in UTC")
         await seat.misses("XYZ")
         assert figures.moment(0) == "1970-01-01 00:00:00"
+        assert figures.moment_in_zone(0) == "1970-01-01T00:00:00+0000"
         await seat.press("Z", "Z")
         await seat.until(lambda: app.zone.zone_name == "UTC")
 

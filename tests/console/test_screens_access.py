@@ -111,7 +111,7 @@ def test_a_denial_is_seen_and_says_which_rule_decides(secured):
         await seat.press("/", *"nothing such", "enter")
         await seat.sees("no matching entries")
         await seat.press("escape", "enter")
-        await seat.hears("only of a denial")
+        await seat.hears("only a denial has a reason")
         await seat.press(":", *"can bert write topic orders", "enter")
         await seat.sees("User:bert write topic orders: no", "deny write to User:bert on topic")
         assert "acl can User:bert write --topic orders" in seat.app._line()

@@ -65,6 +65,26 @@ def test_without_colours_there_are_greys(alone):
         terminal.close()
 
 
+@pytest.mark.parametrize("kind", ["linux", "xterm-16color"])
+def test_sixteen_colours_keep_their_meaning(alone, kind):
+    """Good is green, and the row under the cursor is reversed; no other colours are asked for."""
+    size = {"COLUMNS": "120", "LINES": "40"}
+    terminal = Terminal(PENSTOCK_BOOTSTRAP=alone.bootstrap, TERM=kind, COLORTERM="", **size)
+    try:
+        terminal.until(re.compile(r"netproc-0.*ready", re.S))
+        terminal.type("T")  # light, and back
+        terminal.until(re.compile(r"\x1b\[[0-9;]*107m"))
+        terminal.type("Tq")
+        assert terminal.ends() == 0
+        styled = re.findall(rb"\x1b\[([0-9;]*)m([^\x1b]*)", terminal.said)
+        assert not [codes for codes, _ in styled if re.search(rb"\b[34]8;", codes)]
+        inks = {codes for codes, text in styled if b"ready" in text}
+        assert any(b"92" in one for one in inks) and any(b"32" in one for one in inks), inks
+        assert any(b"7" in codes.split(b";") for codes, _ in styled), "the cursor"
+    finally:
+        terminal.close()
+
+
 def test_an_old_locale_gets_frames_and_charts_of_ascii(alone):
     old = {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     env = {"PENSTOCK_BOOTSTRAP": alone.bootstrap, "COLUMNS": "120", "LINES": "40"}

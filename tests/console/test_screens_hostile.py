@@ -107,7 +107,7 @@ def job(name, n):
     words = ("state", "kind", "cause", "remedy", "note", "since", "checkpoint")
     numbers = ("rows_in", "rows_out", "rows_per_s", "rows_out_per_s", "batch", "batch_ms")
     numbers += ("lag_records", "lag_s", "state_rows", "state_bytes", "late_rows", "dead_letters")
-    told = {"wish": "running", "reads": [name, n], "writes": {name: n}, "watermark": [name]}
+    told = {"wanted": "running", "reads": [name, n], "writes": {name: n}, "watermark": [name]}
     told |= {"phases_ms": {name: n, "x": name}, "delivery": n, "restarts": n, "next_attempt": n}
     told |= dict.fromkeys(words, name) | dict.fromkeys(numbers, n)
     return Status(**dict.fromkeys(field.name for field in fields(Status)) | told | {"job": name})

@@ -66,7 +66,7 @@ def test_jobs_are_seen_with_what_is_wrong_with_them(alone, folder, size):
     async def act(seat):
         await seat.sees("3 jobs", "1 failed", "! job broken is failed: ValueError: no such")
         await seat.press(tab("jobs"))
-        await seat.sees("busy", "running", "120", "7.5", "4 s", "failed", "not begun")
+        await seat.sees("busy", "running", "120", "7.5", "4 s", "failed", "never ran")
         await seat.press("/")
         await seat.type("bro")
         await seat.misses("busy ")
@@ -101,13 +101,13 @@ def test_one_job_with_its_phases_and_a_log_that_is_followed(alone, folder):
         await seat.press("shift+tab", "tab")
         seat.app.view.query_one(Rows).focus()
         await seat.press("k")
-        await seat.sees("stands still, 0 new")
+        await seat.sees("paused, 0 new")
         add("unread")
-        await seat.sees("stands still, 1 new")
+        await seat.sees("paused, 1 new")
         await seat.press("G")
         await seat.sees("following   (v: other logs)")
         await seat.press("k")
-        await seat.sees("stands still")
+        await seat.sees("paused")
         await seat.press("v", "t")
         await seat.sees("following   (v: other logs)")
 
@@ -226,7 +226,7 @@ def test_jobs_are_started_stopped_reset_and_removed_after_a_plan(alone, folder):
         await seat.press("right", "enter")
         await seat.back()
         await seat.until(lambda: wish(folder, "busy").state == "stopped")
-        await seat.until(lambda: seat.app.world.jobs.shown.value.jobs["busy"].wish == "stopped")
+        await seat.until(lambda: seat.app.world.jobs.shown.value.jobs["busy"].wanted == "stopped")
         await seat.press("S")
         await seat.plan()
         await seat.sees("Start job busy", "It continues where it stopped")
@@ -311,7 +311,7 @@ def test_a_job_whose_rows_are_all_late_is_warned_about(alone, folder):
 def test_the_worst_jobs_come_first():
     def one(state, lag):
         fields = dict.fromkeys(Status.__dataclass_fields__)
-        return Status(**fields | {"wish": RUNNING, "state": state, "lag_records": lag})
+        return Status(**fields | {"wanted": RUNNING, "state": state, "lag_records": lag})
 
     jobs = {
         "a": one("running", 0), "b": one("running", 700), "c": one("failed", 0),

@@ -53,13 +53,13 @@ def test_what_happens_is_seen_as_it_happens_and_what_is_read_stands_still(alone,
         assert rows(seat).at_end
         assert "event list -f --data" in seat.line("$ ")
         await seat.press("k")
-        await seat.sees("stands still")
+        await seat.sees("paused")
         before = rows(seat).key
         create("log.b")
         await seat.until(lambda: "log.b" in str(seat.app.view._found), "it is there")
         assert rows(seat).key == before
         await seat.press("t")
-        await seat.misses("stands still")
+        await seat.misses("paused")
         await seat.sees("topic log.b")
         await seat.press("P")
         await seat.sees("paused")

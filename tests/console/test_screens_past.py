@@ -1,5 +1,6 @@
 """What a console shows of an appliance's past and of who is connected: of a real one, with keys."""
 
+import re
 import time
 
 import pytest
@@ -49,12 +50,17 @@ def test_the_past_is_charted_and_z_makes_it_longer(alone, wrote):
         for told in ("1 h", "1 d", "1 min", "10 min"):
             await seat.press("z")
             await seat.sees(f"{told} ago")
+        await seat.press("<", "<")
+        await seat.until(lambda: re.search(r"[0-9:]{8}  [0-9.]+ k?B/s", seat.text()), "a value")
+        assert "p95" not in seat.text()
+        await seat.press("escape")
+        await seat.sees("p95")
         key = key_of(CLIENTS)
         await seat.sees(f"Clients → {key}")
         await seat.press(key)
         await seat.sees("loader [/]", "throttled", "penstock client list -w --data")
         await seat.press("/", *"nobody", "enter")
-        await seat.sees("0 of ", "no client is called so")
+        await seat.sees("0 of ", "no client matches")
         await seat.press("escape")
         await seat.sees("loader [/]")
         await seat.press("2")

@@ -108,7 +108,7 @@ def test_what_is_mistyped_is_said_beside_it_and_nothing_is_sent(alone, quotas):
         await seat.sees("produce=fast is not a rate")
         await seat.press("shift+tab")
         await seat.type("10.0.0.7")
-        await seat.sees("an address stands alone")
+        await seat.sees("an address cannot be combined")
         assert quotas() == {}
 
     sit(alone.bootstrap, act)

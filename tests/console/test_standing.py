@@ -57,7 +57,7 @@ def test_one_screen_tells_all_of_it():
     assert "in 1.68 MB/s, 8.41k records/s; out 4.21 MB/s; 430 requests/s" in told
     assert "3 connections: librdkafka 2.6.1 ×1" in told and "1 throttled, e.g. loader" in told
     assert "4 of 5 groups behind: reports by 1,234, g3 by 3, g2 by 2\n" in told
-    assert "a transaction of producer 4711, which nobody ends, keeps 12 records" in told
+    assert "a transaction of producer 4711, which hangs, keeps 12 records" in told
     assert "/srv/a: 60% used, 400 GB free, full in 3 d 4 h at the rate of the last 23 h" in told
     assert "t7 7.00 GB, t6 6.00 GB, t5 5.00 GB, t4 4.00 GB, t3 3.00 GB\n" in told
     assert "12 s ago warning supervisor child-died child=ioproc-0" in told

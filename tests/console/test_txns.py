@@ -52,7 +52,7 @@ def test_what_is_held_back_for_long_needs_attention_and_what_hangs_at_once():
     found = attention(None, None, [], {}, transactions=[opened(1.0), opened(45.0), hangs])
     assert [(one.level, one.place) for one in found] == [(BAD, TXNS), (WARN, TXNS)]
     assert found[0].what == (
-        "a transaction of producer 7, which nobody ends, keeps 12 records of orders-0 from "
+        "a transaction of producer 7, which hangs, keeps 12 records of orders-0 from "
         "read_committed, the oldest 3 s old"
     )
     assert found[1].what.startswith("transaction copier, open for 45 s, keeps 12 records of")

@@ -154,7 +154,7 @@ def is_aborted_on_the_screen(bootstrap, sit):
         await seat.type("txn.seen")
         await seat.press("enter")
         await seat.hears("aborted, its producer is fenced")
-        await seat.sees("no open transaction is called so")
+        await seat.sees("no open transaction matches")
         await seat.press("escape")
         seat.app.door.open_proposal(transaction_changes.abort_hanging("txn.stuck", 0, at))
         await seat.plan()

@@ -50,7 +50,7 @@ class Twin:
         if now.leader not in (-1, before.leader) and now.leader not in had_all:
             assert self.unclean or before.last_known_elr == (now.leader,)
             assert now.leader_recovery_state == 1
-            complete |= isr  # the rest is lost, and it begins anew
+            complete |= isr  # the rest is lost, and it starts over
         assert isr | elr <= complete, (before, now, complete)
         if len(isr) >= least:
             complete &= isr  # they commit without the others

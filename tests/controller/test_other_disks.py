@@ -117,7 +117,7 @@ def test_who_moves_between_its_folders_keeps_what_it_has():
 
 
 def test_where_there_is_one_replica_nobody_else_has_anything():
-    """It begins anew, as on one node alone."""
+    """It starts over, as on one node alone."""
     cluster = Cluster(replicas=(1,))
     cluster.kill(1, 2, 3)
     cluster.comes_back(OTHER)
@@ -125,7 +125,7 @@ def test_where_there_is_one_replica_nobody_else_has_anything():
 
 
 def test_somebody_may_choose_the_leader_then():
-    """By an unclean election: who has something before who begins anew."""
+    """By an unclean election: who has something before who starts over."""
     cluster = Cluster()
     cluster.kill(1, 2, 3)
     cluster.comes_back(OTHER)

@@ -123,7 +123,7 @@ def test_what_a_quota_would_have_done_is_told_before_it_is_set(run, appliance, t
     until(lambda: words in told())
     assert "(producer_byte_rate 1 kB/s of client-id=<default>; its busiest second was 10" in told()
     other = run("set", "--user", "nobody", "produce=1kB/s", "request=5%", "--dry-run")
-    assert "nobody for whom it would hold" in other.stderr
+    assert "no client with this quota" in other.stderr
     assert "request_percentage is not recorded" in other.stderr
     assert rows(run("list", "-o", "json")) == []
 

@@ -96,7 +96,7 @@ def test_it_is_told_in_sentences_and_what_is_not_known_is_said():
     [calm] = sentences(outcomes(traffic[-1:], {}, after), (PRODUCE,), 60)
     assert calm == "In the last 1 min it would have throttled none of 1 client."
     [nobody] = sentences([], (PRODUCE,), 600)
-    assert nobody == "In the last 10 min nobody for whom it would hold sent or read anything."
+    assert nobody == "In the last 10 min no client with this quota sent or read anything."
     assert "nothing is recorded yet" in sentences([], (PRODUCE,), 0)[0]
     [_, limited] = sentences(
         outcomes(traffic[:1], after, {ANYONE: {PRODUCE: 500.0}}), (PRODUCE,), 60

@@ -301,7 +301,7 @@ def test_nobody_waits_for_who_was_about_to_be_in_sync_and_has_lost_what_it_had()
     assert one.near == (2,)
     one.appended(11, 11, 10_002)
     assert one.high_watermark == 10
-    assert one.replica_at(2, 0, 10_003, LONGEST_MS), "it begins anew"
+    assert one.replica_at(2, 0, 10_003, LONGEST_MS), "it starts over"
     assert one.near == () and one.high_watermark == 11
 
 

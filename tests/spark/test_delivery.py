@@ -141,8 +141,14 @@ def test_the_workers_of_a_cluster_are_told_before_anything_is_written(tmp_path):
 @pytest.mark.parametrize(
     ("raised", "said"),
     [
-        ("ProducerFencedException: There is a newer producer", "somebody else ended the job's"),
-        ("InvalidProducerEpochException: Producer attempted", "somebody else ended the job's"),
+        (
+            "ProducerFencedException: There is a newer producer",
+            "the job's transaction was ended from outside",
+        ),
+        (
+            "InvalidProducerEpochException: Producer attempted",
+            "the job's transaction was ended from outside",
+        ),
         (
             "KafkaException: Unexpected error in InitProducerIdResponse; The transaction timeout "
             "is larger than the maximum value allowed by the broker (as configured by "

@@ -54,7 +54,7 @@ def test_a_job_is_added_listed_stopped_and_removed(here, capsys):
     assert "penstock job serve starts one" in err
     code, out, _ = job(capsys, "list", "-o", "json")
     (row,) = json.loads(out)
-    assert (row["wish"], row["reads"], row["writes"]) == (
+    assert (row["wanted"], row["reads"], row["writes"]) == (
         "running", ["topic events"], "topic people"
     )  # fmt: skip
     assert job(capsys, "stop", "people")[0] == 0

@@ -451,7 +451,7 @@ def test_preview_and_explain_write_nothing(bench):
     assert found.schemas == {"events": "`at` timestamp, `who` string"}
     told = look.explain(bench.spark, job, bench.kafka)
     assert told["state"] == [
-        "aggregation: one row for each group, for ever: no source has a watermark"
+        "aggregation: one row for each group, without end: no source has a watermark"
     ]
     assert "same keys (who)" in told["repeated"]
     with pytest.raises(KafkaException, match="Unknown topic"):

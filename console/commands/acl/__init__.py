@@ -14,7 +14,7 @@ command = LazyGroup(
         "who-can": ("decide:who_can", "Show who may do something, and why."),
     },
     aliases={"ls": "list", "create": "add", "rm": "remove", "delete": "remove"},
-    help="Say who may do what, and ask whether somebody may.",
+    help="Say who may do what, and ask whether a user may.",
     epilog="""\b
 Examples:
   penstock acl add loader --producer --topic orders

@@ -144,7 +144,7 @@ def _pairs(
         wanted += _CONSUMER.get(target.kind, ()) if consumer else ()
         if not wanted:
             flag = "--producer" if producer else "--consumer"
-            raise usage(f"{flag} stands for nothing on {target.name}", "name its operations")
+            raise usage(f"{flag} matches nothing on {target.name}", "name its operations")
         for operation in wanted:
             acls.check_applies(operation, target)
             found[target, operation] = None

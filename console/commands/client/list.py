@@ -53,7 +53,7 @@ def command(
         for one in connections(data, over)
         if (one.throttled_by or not throttled) and (not wanted or one.listener.upper() in wanted)
     ]
-    empty = "nobody is throttled" if throttled else "nobody is connected"
+    empty = "no client is throttled" if throttled else "no client is connected"
     rows = [_row(one) if output in ("table", "wide") else _exact(one) for one in found]
     emit(rows, output, narrow=_NARROW, name="client_id", empty=empty)
     return OK

@@ -116,7 +116,7 @@ def _with_certificate(
             f"this waits {in_words(valid_s)} for it to be typed on {host}; Ctrl-C withdraws it"
         )
         if not inviting.serve(valid_s, lambda who, why: print_note(f"not served: {who}: {why}")):
-            raise Failure("nobody came in time: the token has expired")
+            raise Failure("no node came in time: the token has expired")
         print_note(f"{host} has a certificate, as node {inviting.number}")
         if inviting.wait(_JOINS_S):
             print_note(f"node {inviting.number} runs")

@@ -79,7 +79,7 @@ def command(
     )
     _write(file, archive)
     emit(rows_of(made.parts), output, name="part")
-    print_note(f"{file} ({len(archive)} bytes) is written: manifest.json in it says what is in it")
+    print_note(f"{file} ({len(archive)} bytes) is written; its manifest.json lists the contents")
     return OK
 
 

@@ -25,7 +25,7 @@ def next_steps(
     return "\n".join(
         (
             "Try next:",
-            "  penstock demo --data ./flights --keep     the same, and it goes on running",
+            "  penstock demo --data ./flights --keep     the same, and it keeps running",
             "  penstock demo --speed 3600                an hour of flights every second",
             "  penstock up                               an appliance of your own",
             "  penstock --help",
@@ -36,7 +36,7 @@ def next_steps(
 def _running(appliance: Appliance, jobs: Jobs | None) -> list[str]:
     b = f"-b {appliance.bootstrap}"
     lines = [
-        f"It goes on running as process {appliance.pid} (its log: {appliance.log_file}). Try:",
+        f"It keeps running as process {appliance.pid} (its log: {appliance.log_file}). Try:",
         f"  penstock topic list -o wide {b}",
         f"  penstock consume flights -o -5 -e {b}",
     ]

@@ -13,7 +13,7 @@ from console.flags.folder import located
 from console.flags.output import formatted
 from console.model.asking.failure import OK, usage
 from console.model.local.events import KEPT, LEVELS, Event, Feed, level_of, wanted
-from console.show.figures import moment
+from console.show.figures import moment_in_zone
 from console.show.output import Row, emit, plain, print_note
 
 _EVERY_S: Final = 0.3
@@ -105,7 +105,7 @@ def command(
 def _print(events: Sequence[Event], output: str) -> None:
     if output in _LINES:
         for one in events:
-            at = moment(one.at_ms)
+            at = moment_in_zone(one.at_ms)
             print(f"{at} {one.level:7} {one.process} {plain(one.event)} {plain(one.told)}".rstrip())
     elif events or output != "jsonl":
         emit([_row(one) for one in events], output, name="event")

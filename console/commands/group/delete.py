@@ -34,7 +34,7 @@ def command(link: Link, names: tuple[str, ...], yes: bool, dry_run: bool, output
     if dry_run:
         plan: list[Row] = [
             {
-                "name": group.name,
+                "group": group.name,
                 "state": group.state,
                 "members": len(group.members),
                 "offsets": len(offsets[group.name]),
@@ -42,7 +42,7 @@ def command(link: Link, names: tuple[str, ...], yes: bool, dry_run: bool, output
             }
             for group in found
         ]
-        emit(plan, output)
+        emit(plan, output, name="group")
         return OK
     for group in found:
         groups.refuse_live(group, "it cannot be deleted")

@@ -41,7 +41,7 @@ def command(link: Link, names: tuple[str, ...], summary: bool, output: str) -> i
     for group in groups:
         lag, seconds = total(where[group.name])
         row: Row = {
-            "name": group.name,
+            "group": group.name,
             "state": group.state,
             "type": group.kind,
             "assignor": group.assignor or None,
@@ -57,9 +57,11 @@ def command(link: Link, names: tuple[str, ...], summary: bool, output: str) -> i
             _print(row, output)
         warn(expiry)
     elif output == "csv" and not summary:
-        emit([{"name": row["name"]} | place for row in rows for place in row["partitions"]], output)
+        emit(
+            [{"group": row["group"]} | place for row in rows for place in row["partitions"]], output
+        )
     else:
-        emit(rows, output)
+        emit(rows, output, name="group")
     return OK
 
 

@@ -32,19 +32,19 @@ def command(
     penstock group list --state stable -o wide -w
     """
     rows: list[Row] = [
-        {"name": one.name, "state": one.state, "type": one.kind}
+        {"group": one.name, "state": one.state, "type": one.kind}
         for one in listed(link, names, regex)
         if state is None or one.state == state.lower()
     ]
     narrowed = names or regex or state
     if output == "wide":
         _count(link, rows)
-    emit(rows, output, empty="no matching group" if narrowed else "no group")
+    emit(rows, output, name="group", empty="no matching group" if narrowed else "no group")
     return OK
 
 
 def _count(link: Link, rows: list[Row]) -> None:
-    groups = described(link, [row["name"] for row in rows])
+    groups = described(link, [row["group"] for row in rows])
     where = places(link, groups, seconds=False)
     for row, group in zip(rows, groups, strict=True):
         mine = where[group.name]

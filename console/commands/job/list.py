@@ -2,6 +2,7 @@
 
 import click
 
+from console.commands.job.status import NOT_RUN
 from console.flags.jobs import in_folder
 from console.flags.output import formatted
 from console.flags.watch import watched
@@ -22,10 +23,13 @@ def command(folder: Folder, output: str) -> int:
     penstock job list
     penstock job list -o json
     """
+    rows = rows_of(listed(folder))
+    for row in rows if output in ("table", "wide") else ():
+        row["state"] = row["state"] or NOT_RUN
     emit(
-        rows_of(listed(folder)),
+        rows,
         output,
-        narrow=("job", "wish", "state", "reads", "writes"),
+        narrow=("job", "wanted", "state", "reads", "writes"),
         name="job",
         empty=f"There is no job in {folder.path}; penstock job add FILE makes one.",
     )

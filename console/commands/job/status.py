@@ -4,17 +4,19 @@ from typing import Final
 
 import click
 
+from console.commands.job.wish import NO_RUNNER
 from console.flags.connection import connected
 from console.flags.jobs import in_folder
 from console.flags.output import formatted
 from console.flags.watch import watched
 from console.model.asking.failure import NEGATIVE, OK
 from console.model.asking.link import Link
-from console.model.jobs.jobs import statuses
-from console.show.output import Row, emit, plain, print_note, rows_of
+from console.model.jobs.jobs import NOT_YET, has_runner, statuses
+from console.show.output import Row, emit, plain, print_note, rows_of, telling
 from spark_local.board import now_ms
-from spark_local.folder import Folder
+from spark_local.folder import RUNNING, Folder
 
+NOT_RUN: Final = "never ran"
 _NARROW: Final = (
     "job", "state", "rows_in", "rows_out", "rows_per_s", "lag_records", "lag_s", "late_rows",
     "dead_letters", "lost_records", "restarts", "cause",
@@ -43,10 +45,18 @@ def command(folder: Folder, link: Link, names: tuple[str, ...], check: bool, out
     if not rows:
         where = folder.path if folder.path.is_dir() else link.bootstrap
         print_note(f"There is no job in {where}; penstock job add FILE makes one.")
+    awaited = any(one.note == NOT_YET and one.wanted == RUNNING for one in found)
+    if awaited and not has_runner(folder):
+        print_note(NO_RUNNER)
+    if output == "table":
+        for row in rows:
+            row |= {"state": NOT_RUN, "note": None} if row["note"] == NOT_YET else {}
     if len(names) == 1 and output == "table":
         _one(rows[0])
     else:
+        began = any(row["updated"] is not None for row in rows)
         useful = [name for name in _NARROW if name not in _RARE or any(r[name] for r in rows)]
+        useful = useful if began else telling(rows)
         emit(rows, output, narrow=useful, name="job")
     for row in rows if output == "table" and len(names) != 1 else ():
         if row["note"] or row["remedy"]:

@@ -1,4 +1,4 @@
-"""`penstock job start`, `stop` and `restart`: they say what is wished of jobs, and wait for it."""
+"""`penstock job start`, `stop` and `restart`: they say what jobs are to do, and wait for it."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ from console.model.jobs.jobs import ENDED, SETTLED, await_states, has_runner
 from console.show.output import emit, print_note, rows_of, telling
 from spark_local.folder import Folder, JobFolder, Wish
 
-NO_RUNNER = "No runner works here: penstock job serve starts one, and with it these jobs."
+NO_RUNNER = "No runner is running: penstock job serve starts one, and with it these jobs."
 
 
 def _wishing(

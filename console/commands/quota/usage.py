@@ -40,7 +40,7 @@ def command(link: Link, throttled: bool, output: str) -> int:
 
 def _nobody(throttled: bool) -> str:
     if throttled:
-        return "nobody is throttled"
+        return "no client is throttled"
     return "no quota was used since the start; penstock quota list shows all quotas"
 
 

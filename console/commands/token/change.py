@@ -14,7 +14,7 @@ from console.model.access.acls import principal_of
 from console.model.access.tokens import Token
 from console.model.asking.failure import OK
 from console.model.asking.link import Link
-from console.show.figures import moment
+from console.show.figures import moment_in_zone
 from console.show.output import print_note
 
 _MECHANISM: Final = "SCRAM-SHA-512"
@@ -83,8 +83,8 @@ def create(
         return OK
     token = tokens.create_token(link, who, may_renew, _ms(lifetime_s, tokens.DEFAULT))
     print_note(
-        f"token {token.token} of {token.owner} ends {moment(token.expires_ms)},"
-        f" renewed {moment(token.max_ms)} at the latest"
+        f"token {token.token} of {token.owner} ends {moment_in_zone(token.expires_ms)},"
+        f" renewed {moment_in_zone(token.max_ms)} at the latest"
     )
     click.echo(_FORMS[form](link, token), nl=False)
     return OK
@@ -119,7 +119,7 @@ def renew(link: Link, ids: tuple[str, ...], period_s: float | None, dry_run: boo
             print_note(f"token {one.token} of {one.owner} would be renewed")
             continue
         ends_ms = tokens.renew_token(link, one, _ms(period_s, tokens.DEFAULT))
-        print_note(f"token {one.token} of {one.owner} ends {moment(ends_ms)}")
+        print_note(f"token {one.token} of {one.owner} ends {moment_in_zone(ends_ms)}")
     return OK
 
 
@@ -155,7 +155,7 @@ def expire(
     confirm("End these tokens", yes=yes)
     for one in found:
         ends_ms = tokens.expire_token(link, one, _ms(period_s, tokens.AT_ONCE))
-        ends = "has ended" if ends_ms < 0 else f"ends {moment(ends_ms)}"
+        ends = "has ended" if ends_ms < 0 else f"ends {moment_in_zone(ends_ms)}"
         print_note(f"token {one.token} of {one.owner} {ends}")
     return OK
 

@@ -9,7 +9,7 @@ from console.model.access.acls import principal_of
 from console.model.access.tokens import all_tokens
 from console.model.asking.failure import OK
 from console.model.asking.link import Link
-from console.show.figures import moment
+from console.show.figures import moment_in_zone
 from console.show.output import Row, emit
 
 
@@ -36,9 +36,9 @@ def command(link: Link, owners: tuple[str, ...], output: str) -> int:
             "owner": one.owner,
             "requester": one.requester,
             "renewers": ",".join(one.renewers),
-            "issued": moment(one.issued_ms),
-            "expires": moment(one.expires_ms),
-            "at_most": moment(one.max_ms),
+            "issued": moment_in_zone(one.issued_ms),
+            "expires": moment_in_zone(one.expires_ms),
+            "at_most": moment_in_zone(one.max_ms),
         }
         for one in found
     ]

@@ -115,7 +115,7 @@ def alter(
     if twice := [key for key in keys if key in given]:
         raise usage(f"{twice[0]}: --set or --delete, one of the two")
     if not given and not keys:
-        raise usage("nothing is said: --set KEY=VALUE or --delete KEY")
+        raise usage("nothing to change: --set KEY=VALUE or --delete KEY")
     return _change(link, name, given, keys, dry_run, output)
 
 

@@ -59,7 +59,7 @@ def command(
         lost: Lost = {}  # a topic that nobody leads can be deleted all the same
         records = topics.records(link, found.values(), lost)
         for name, number in lost:
-            print_note(f"{name} partition {number} is not counted: nobody leads it")
+            print_note(f"{name} partition {number} is not counted: it has no leader")
         if dry_run:
             plan: list[Row] = [
                 {"name": name, "partitions": len(one.partitions), "records": records[name]}

@@ -75,7 +75,7 @@ def command(
             print_note(
                 f"{name} partition {number} is not counted; penstock topic describe {name} says why"
             )
-    empty = "no topic is called so" if names or regex else "there is no topic yet"
+    empty = "no topic matches" if names or regex else "there is no topic yet"
     emit(rows, output, narrow=narrow, empty=empty)
     return OK
 

@@ -170,7 +170,7 @@ def _adding_rules(wanted: tuple[AclRule, ...], link: Link) -> Change:
 
     return Change(
         "Deny" if denies else "Allow", words_of(missing, "add"), apply, was_done,
-        says=("What is denied is denied whatever other ACLs allow, from the next request on.",)
+        says=("A denial wins over all other ACLs, from the next request on.",)
         if denies else (),
         columns=("before", "after"),
         rows=tuple(("none", acls.sentence(one)) for one in missing),

@@ -40,6 +40,8 @@ def place(link: Link) -> Place | None:
         protocol = protocols.get(name.upper(), name.upper())
         if address.startswith(":"):  # at every address: it is reached as this broker is
             address = link.bootstrap.split(",")[0].strip().rpartition(":")[0] + address
+        if address.endswith(":0"):  # the port was free when it started: only the broker knows it
+            address = link.bootstrap.split(",")[0].strip()
         ca = link.properties.get("ssl.ca.location", "")
         found.setdefault(protocol, Place(address, protocol, os.path.abspath(ca) if ca else ""))
     return next((found[one] for one in _BEST if one in found), None)

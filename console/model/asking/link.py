@@ -5,7 +5,7 @@ connections of our own first, so that the answer comes at once and not after a c
 """
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager
@@ -143,9 +143,11 @@ class Link:
             config |= {"enable.idempotence": False}
         return Producer(config)
 
-    def consumer(self, **settings: object) -> "Consumer":
+    def consumer(
+        self, *, on_error: "Callable[[KafkaError], object] | None" = None, **settings: object
+    ) -> "Consumer":
         """For `assign`: it commits nothing and joins no group, unless `settings` say otherwise.
-        What is damaged is refused.
+        What is damaged is refused. on_error: takes errors that librdkafka retries by itself.
 
         librdkafka asks for the coordinator of its group.id all the same, and has no consumer
         without one: the first consumer of an appliance makes __consumer_offsets, as with Kafka."""
@@ -157,7 +159,8 @@ class Link:
             "auto_offset_reset": "error",
             "check_crcs": True,
         }
-        return Consumer(self._config(**base | settings))
+        told = {} if on_error is None else {"error_cb": on_error}
+        return Consumer(self._config(**base | settings) | told)
 
     def _config(self, **settings: object) -> dict[str, Any]:
         if not self._found:

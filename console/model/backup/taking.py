@@ -136,9 +136,7 @@ class _Taking:
                     return position
         if scan.problem and scan.next_offset < log.end:
             text = f"{log.topic}-{log.partition}, offset {scan.next_offset}: {scan.problem}"
-            remedy = (
-                "penstock storage verify says what is damaged; penstock storage repair mends it"
-            )
+            remedy = "penstock storage verify shows the damage; penstock storage repair repairs it"
             raise Failure(text, remedy, name="DAMAGED")
         return scan.position
 

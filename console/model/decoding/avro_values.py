@@ -60,7 +60,7 @@ class AvroSchema:
         except Exception as wrong:  # whatever the library finds wrong with it
             raise Unfit(f"it is no Avro schema: {_told(wrong)}") from None
         if least >= _ENDLESS:
-            raise Unfit("the Avro schema holds itself: no value of it ends")
+            raise Unfit("the Avro schema contains itself: its values never end")
 
     def decode(self, data: bytes) -> Decoded:
         """A datum and nothing behind it."""

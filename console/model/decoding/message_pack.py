@@ -38,7 +38,7 @@ def message_pack(data: bytes) -> Decoded:
 def likely_message_pack(data: bytes) -> Decoded:
     """A map, an array or a text: any small number is MessagePack, too. Raises Unfit."""
     if data and data[0] not in _CONTAINERS:
-        raise Unfit(f"it begins with 0x{data[0]:02x}, which is no map, array or text")
+        raise Unfit(f"it begins with 0x{data[0]:02x}, not a map, array or text")
     return message_pack(data)
 
 

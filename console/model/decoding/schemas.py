@@ -68,7 +68,7 @@ def load(path: str, message: str = "") -> Schema:
     except (ValueError, RecursionError) as wrong:
         raise usage(f"{path} is no Avro schema: {wrong}") from None
     raise usage(
-        f"{path}: what kind of schema it is cannot be told by its name",
+        f"{path}: its name does not show the kind of schema",
         f"{' '.join(AVRO_ENDINGS)} for Avro, {' '.join(SETS)} for Protobuf's descriptors",
     )
 

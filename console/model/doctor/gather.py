@@ -46,7 +46,7 @@ def of_folder(host: Host, data_dir: str) -> Facts:
     if running is not None:
         return _of_running(host, running)
     if host.owner(data_dir) is None:
-        why = f"{data_dir} is not there, or not for us to look into: looked at what is above it"
+        why = f"{data_dir} is missing or not readable: its parent was looked at"
     real = host.real(data_dir)
     # The port of an appliance that we may not look into is not taken by another one.
     holder = host.text(f"{real}/.lock").strip()

@@ -48,7 +48,7 @@ def _logins(one: LoginCount) -> Finding:
         level=WARNING, check="logins", subject=one.listener,
         found=f"{one.failed:,} logins by {one.mechanism} failed, {one.succeeded:,} succeeded",
         wanted="fewer failures than logins",
-        why="a client has a wrong password or certificate, or somebody tries passwords",
+        why="a client has a wrong password or certificate, or passwords are being guessed",
         remedy="look who it is, from where and why: penstock audit --event login-failed",
     )  # fmt: skip
 

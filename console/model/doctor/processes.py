@@ -86,7 +86,7 @@ def _unit(unit: Unit) -> Iterator[Finding]:
                      " above it is killed")  # fmt: skip
     if unit.cpus is not None and unit.cpus < 1:
         yield _limit(unit, WARNING, "CPUQuota", f"{unit.cpus:.0%} of a processor", "200%",
-                     "all processes stand still for the rest of each period")  # fmt: skip
+                     "all processes are paused for the rest of each period")  # fmt: skip
 
 
 def _limit(unit: Unit, level: str, name: str, found: str, wanted: str, why: str) -> Finding:

@@ -70,10 +70,10 @@ def _dirty(host: System) -> Iterator[Finding]:
     of = host.settings
     ratio, limit = of.get("vm.dirty_ratio", 0), of.get("vm.dirty_bytes", 0)
     if ratio > _DIRTY_RATIO:
-        why = "much is written at once when that is reached, and every sync waits for it"
+        why = "the kernel writes much at once when that is reached, and every sync waits for it"
         yield _setting("vm.dirty_ratio", f"{ratio} %", 20, why, unit=" %")
     if 0 < limit < _DIRTY_BYTES:
-        why = "whoever writes has to wait for the disk at so little"
+        why = "writers wait for the disk at so little"
         yield _setting("vm.dirty_bytes", in_unit(limit), 4 * _DIRTY_BYTES, why)
     background = of.get("vm.dirty_background_ratio", 0)
     if ratio and background >= ratio:
@@ -201,7 +201,7 @@ def _installation(host: System) -> Iterator[Finding]:
     for name, version, least in host.too_old:
         yield Finding(
             level=WARNING, check="library", subject=name, found=version or "missing",
-            wanted=f"{least} or newer", why="what is needed of it is not there before that",
+            wanted=f"{least} or newer", why="it is not available before that",
             remedy="upgrade it in the environment of the appliance",
             command=("pip", "install", f"{name}>={least}"),
         )  # fmt: skip

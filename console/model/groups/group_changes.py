@@ -10,7 +10,7 @@ from console.model.groups.groups import Group, Place
 from console.model.groups.lag import places, total
 
 _PLAN: Final = ("topic", "partition", "before", "after", "delta")
-_NOBODY: Final = "Nobody reads with it: what is set holds when somebody begins to."
+_NOBODY: Final = "No member is active: the offsets apply when one joins."
 
 
 def propose_move(

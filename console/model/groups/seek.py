@@ -104,7 +104,7 @@ def _within(link: Link, topics: tuple[str, ...], given: dict[Place, int]) -> dic
     known = edges(link, places)
     for topic, number in places:
         if (topic, number) not in known:
-            hint = "penstock topic list -o wide shows the topics that there are"
+            hint = "penstock topic list -o wide shows the existing topics"
             raise unknown_topic(f"{topic} has no partition {number}", hint)
     return {
         place: min(max(given[place], known[place].low), known[place].high)

@@ -45,7 +45,7 @@ def _wished(path: str, name: str, verb: str, wish: Callable[[JobFolder], Wish]) 
         return Change(
             verb, ("job", verb.lower(), name, "--jobs", path), apply,
             says=_says(verb, folder, place), columns=("", "before", "after"),
-            rows=(("state", before or "not begun", "stopped" if ends else "running"),),
+            rows=(("state", before or "never ran", "stopped" if ends else "running"),),
         )  # fmt: skip
 
     def apply(link: Link) -> str:
@@ -54,7 +54,7 @@ def _wished(path: str, name: str, verb: str, wish: Callable[[JobFolder], Wish]) 
             place = folder.find_job(name)
             until = jobs.ENDED if ends else jobs.SETTLED
             (told,) = jobs.await_states(folder, [(place, wish(place))], _LIMIT_S, until=until)
-        return told.state or f"{told.wish} requested; no runner is running"
+        return told.state or f"{told.wanted} requested; no runner is running"
 
     return Proposal(f"{verb} job {name}", Tier.PLAN, plan)
 

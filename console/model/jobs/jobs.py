@@ -1,4 +1,4 @@
-"""Jobs: how they are, and what is wished of them. They are asked by their folder, where the runner
+"""Jobs: how they are, and what they are to do. They are asked by their folder, where the runner
 writes everything down; without the folder, by the topic of states. No Spark is needed.
 """
 
@@ -28,6 +28,7 @@ REMEMBERED: Final = {
 }
 """What a job remembers, by the names of its files: what it loses by a reset."""
 ENDED: Final = ("stopped", "finished", "failed")
+NOT_YET: Final = "it never ran"
 SETTLED: Final = (*ENDED, "running", "waiting", "failing")
 _WELL: Final = ("running", "starting", "finished")
 _NEARLY_ALL: Final = 0.9
@@ -45,7 +46,7 @@ class Settled:
     """
 
     job: str
-    wish: str
+    wanted: str
     state: str | None = None
     cause: str | None = None
     remedy: str | None = None
@@ -60,7 +61,7 @@ class Status:
     is not of this host."""
 
     job: str
-    wish: str | None
+    wanted: str | None
     state: str | None
     kind: str | None
     reads: Any
@@ -98,7 +99,7 @@ class Status:
     @property
     def sick(self) -> bool:
         """True if the job should run and does not."""
-        return self.wish == RUNNING and self.state not in _WELL
+        return self.wanted == RUNNING and self.state not in _WELL
 
     @property
     def drops_all(self) -> bool:
@@ -123,7 +124,7 @@ class Listed:
     read."""
 
     job: str
-    wish: str
+    wanted: str
     state: str | None
     kind: str | None
     reads: list[str] | None
@@ -185,7 +186,7 @@ def statuses(folder: Folder, link: Link, names: tuple[str, ...] = ()) -> list[St
 def _here(folder: Folder) -> dict[str, dict[str, Any]]:
     return {
         place.name: _now(folder, place.state())
-        | {"wish": place.read_wish().state, "checkpoint": str(place.checkpoint)}
+        | {"wanted": place.read_wish().state, "checkpoint": str(place.checkpoint)}
         for place in folder.jobs()
     }
 
@@ -245,9 +246,9 @@ def _from_topic(link: Link) -> dict[str, dict[str, Any]]:
     from spark_local import states
 
     found = states.read(reached(settings_of(link)), link.timeout_s)
-    # What is wished is not told there: a job that somebody has stopped does so itself.
+    # What a job is to do is not told there: a job that somebody has stopped does so itself.
     return {
-        name: one | {"wish": STOPPED if one.get("state") == STOPPED else RUNNING}
+        name: one | {"wanted": STOPPED if one.get("state") == STOPPED else RUNNING}
         for name, one in found.items()
     }
 
@@ -255,6 +256,8 @@ def _from_topic(link: Link) -> dict[str, dict[str, Any]]:
 def _now(folder: Folder, told: dict[str, Any]) -> dict[str, Any]:
     """A published state as of now: "down" when the runner is gone."""
     found = {"state": None} | told
+    if found["state"] is None:
+        found["note"] = NOT_YET
     if found["state"] not in (None, *ENDED) and folder.runner_pid() is None:
         found |= {"state": "down", "cause": "no runner is running"}
         found |= {"remedy": "penstock job serve starts one"}

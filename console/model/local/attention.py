@@ -92,8 +92,10 @@ def of_cluster(seen: ClusterSeen | None) -> list[Notice]:
         return []
     found, health = [], seen.health
     if seen.nodes.quorum.leader is None:
-        what = f"nobody leads the metadata: no majority{_of_voters(seen)}"
-        found.append(Notice(BAD, what, "bring controllers back; what is led is served", _NODES))
+        what = f"the metadata quorum has no leader: no majority{_of_voters(seen)}"
+        found.append(
+            Notice(BAD, what, "bring controllers back; partitions with a leader are served", _NODES)
+        )
     if health is not None and health.offline:
         what = f"{_partitions(health.offline)} without a leader: not written, not read"
         found.append(Notice(BAD, what, "bring back a node that has them", _NODES))

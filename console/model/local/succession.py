@@ -48,7 +48,7 @@ def restart(data_dir: str, limit_s: float = LIMIT_S) -> Restarted:
     while time.monotonic() < until:
         if not proc.runs(pid):
             raise Failure(
-                f"the appliance has ended in order, and what took its place (process {pid}) has"
+                f"the appliance has ended in order, and its successor (process {pid}) has"
                 " ended, too", "it has said why where the appliance writes its log; penstock up"
                 " starts it", where=data_dir, name="NOT_SUCCEEDED",
             )  # fmt: skip

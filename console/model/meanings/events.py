@@ -152,7 +152,7 @@ EVENTS: Final[dict[str, str]] = {
     "topic-created": "A topic was created.",
     "topic-deleted": "A topic was deleted; it can be restored for a while.",
     "topic-kept": "A deleted topic can still be restored: the bytes it holds.",
-    "topic-not-created": "Somebody names a topic that is not created: a consumer still asks for a deleted one (penstock.topic.deleted.auto.create.delay.ms; writing creates it), or this client has had too many created in a minute (penstock.topic.auto.create.max.per.minute).",
+    "topic-not-created": "A client names a topic that is not created: a consumer still asks for a deleted one (penstock.topic.deleted.auto.create.delay.ms; writing creates it), or this client has had too many created in a minute (penstock.topic.auto.create.max.per.minute).",
     "topic-trash-emptied": "This node has removed the data of a deleted topic.",
     "topic-trash-not-written": "The record of deleted topics could not be written: these topics cannot be restored.",
     "topic-trash-unreadable": "The record of deleted topics cannot be read; they cannot be restored.",

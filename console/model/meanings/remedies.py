@@ -4,7 +4,7 @@ from typing import Final
 
 _BUG: Final = "Nothing you can set; where it comes again, report it with the log of the client and `penstock event list`."
 _ITSELF: Final = (
-    "Nothing: the client does it by itself. Where it stays, `penstock status` says what is wrong."
+    "Nothing: the client retries by itself. If it lasts, `penstock status` shows the cause."
 )
 _JOINS: Final = "Nothing: the member joins again. Where it comes often, members are too slow: raise max.poll.interval.ms or session.timeout.ms, or have them do less between two polls."
 _RIGHTS: Final = "An administrator grants the right to the principal with an ACL (`penstock acl add`, kafka-acls.sh). Without authorizer.class.name only requests between nodes are refused."
@@ -13,9 +13,7 @@ _SHARE: Final = "Share groups are not served here: use a consumer group."
 _STREAMS: Final = (
     "Streams groups are not served here: set group.protocol=classic in the Streams application."
 )
-_PRODUCER: Final = (
-    "Close the producer and begin anew; see that no two producers have the same transactional.id."
-)
+_PRODUCER: Final = "Close the producer and open a new one; see that no two producers have the same transactional.id."
 _NODES: Final = (
     "`penstock cluster status` says which nodes are there; bring the one that is missing back."
 )
@@ -60,7 +58,7 @@ REMEDIES: Final[dict[str, str]] = {
     "ILLEGAL_SASL_STATE": _SASL,
     "UNSUPPORTED_VERSION": "Compare the client with the APIs that are served (docs/reference/apis.md); a newer or older client may do, or the feature is not served.",
     "TOPIC_ALREADY_EXISTS": "Use it, take another name, or say --if-not-exists.",
-    "INVALID_PARTITIONS": "Name a number of at least 1, when adding partitions one above what there is: partitions cannot be taken away. Where nodes are full, delete topics, name other nodes, or raise the setting there and start them anew.",
+    "INVALID_PARTITIONS": "Name a number of at least 1, when adding partitions one above what there is: partitions cannot be taken away. Where nodes are full, delete topics, name other nodes, or raise the setting there and restart them.",
     "INVALID_REPLICATION_FACTOR": "Name at most as many replicas as `penstock cluster status` shows nodes; 1 for an appliance alone.",
     "INVALID_REPLICA_ASSIGNMENT": "Name nodes that `penstock cluster status` shows, each once, as many for each partition.",
     "INVALID_CONFIG": "The message names setting, value and range; `penstock config schema` shows all of them.",
@@ -68,11 +66,11 @@ REMEDIES: Final[dict[str, str]] = {
     "INVALID_REQUEST": "The message says what contradicts what. From a client that is not yours to change: update it, or report it.",
     "UNSUPPORTED_FOR_MESSAGE_FORMAT": "Use a client that writes batches of format 2 (any since 2017).",
     "POLICY_VIOLATION": "Ask for what the policy allows; the message names it.",
-    "OUT_OF_ORDER_SEQUENCE_NUMBER": "The producer begins anew by itself, or must be closed; where it comes again, see that records were not lost on a disk: `penstock storage verify`.",
+    "OUT_OF_ORDER_SEQUENCE_NUMBER": "The producer starts over by itself, or must be closed; if it happens again, check that records were not lost on a disk: `penstock storage verify`.",
     "DUPLICATE_SEQUENCE_NUMBER": "Nothing: the records are there once.",
     "INVALID_PRODUCER_EPOCH": _PRODUCER,
     "INVALID_TXN_STATE": "Abort the transaction and begin another; where it comes again, report it with the client's version.",
-    "INVALID_PRODUCER_ID_MAPPING": "Close the producer and begin anew: its transactional id expired (transactional.id.expiration.ms).",
+    "INVALID_PRODUCER_ID_MAPPING": "Close the producer and open a new one: its transactional id expired (transactional.id.expiration.ms).",
     "INVALID_TRANSACTION_TIMEOUT": "Set transaction.timeout.ms of the producer at most to transaction.max.timeout.ms of the broker, or raise that.",
     "CONCURRENT_TRANSACTIONS": "Wait: clients try again. Where it stays, a partition of the transaction is offline: `penstock txn describe ID`.",
     "TRANSACTION_COORDINATOR_FENCED": _ITSELF,
@@ -82,7 +80,7 @@ REMEDIES: Final[dict[str, str]] = {
     "KAFKA_STORAGE_ERROR": "`penstock status` and `penstock event list --level warning` say which folder. Make room, or mend the disk and restart: the start verifies what is there.",
     "LOG_DIR_NOT_FOUND": "Name one of log.dirs, as they are written there.",
     "SASL_AUTHENTICATION_FAILED": _SASL,
-    "UNKNOWN_PRODUCER_ID": "Nothing: the producer begins anew. Where it comes often, raise producer.id.expiration.ms.",
+    "UNKNOWN_PRODUCER_ID": "Nothing: the producer starts over. If it happens often, raise producer.id.expiration.ms.",
     "REASSIGNMENT_IN_PROGRESS": "Wait for it (`penstock topic replicas status`), or take it back (`penstock topic replicas cancel`).",
     "DELEGATION_TOKEN_AUTH_DISABLED": "Set delegation.token.secret.key, the same on all nodes, and restart them.",
     "DELEGATION_TOKEN_NOT_FOUND": "It was removed, has expired, or was made with another delegation.token.secret.key: `penstock token list` shows what there is, `penstock token create` makes another one.",
@@ -92,7 +90,7 @@ REMEDIES: Final[dict[str, str]] = {
     "DELEGATION_TOKEN_EXPIRED": "It cannot be renewed any more: `penstock token create` makes another one.",
     "INVALID_PRINCIPAL_TYPE": "Name a principal as User:NAME.",
     "NON_EMPTY_GROUP": "Stop its members (`penstock group describe GROUP` shows them) and try again; `penstock group remove-member` takes one out that is stuck.",
-    "GROUP_ID_NOT_FOUND": "`penstock group list` shows the groups that there are.",
+    "GROUP_ID_NOT_FOUND": "`penstock group list` shows the existing groups.",
     "FETCH_SESSION_ID_NOT_FOUND": _ITSELF,
     "INVALID_FETCH_SESSION_EPOCH": _ITSELF,
     "LISTENER_NOT_FOUND": "Give all nodes a listener of the same name, in listeners and advertised.listeners.",
@@ -119,7 +117,7 @@ REMEDIES: Final[dict[str, str]] = {
     "UNACCEPTABLE_CREDENTIAL": _SASL,
     "INCONSISTENT_VOTER_SET": _CONTROLLER,
     "INVALID_UPDATE_VERSION": "Ask for a level between those that `penstock cluster status` or kafka-features shows.",
-    "FEATURE_UPDATE_FAILED": "The message says what stands against it, mostly a node of an older version: upgrade that first.",
+    "FEATURE_UPDATE_FAILED": "The message names the obstacle, mostly a node of an older version: upgrade that first.",
     "PRINCIPAL_DESERIALIZATION_FAILURE": _CONTROLLER,
     "SNAPSHOT_NOT_FOUND": _CONTROLLER,
     "POSITION_OUT_OF_RANGE": _CONTROLLER,
@@ -128,7 +126,7 @@ REMEDIES: Final[dict[str, str]] = {
     "BROKER_ID_NOT_REGISTERED": _CONTROLLER,
     "INCONSISTENT_TOPIC_ID": _ITSELF,
     "INCONSISTENT_CLUSTER_ID": "A node has the folder of another cluster, or the wrong controller.quorum.bootstrap.servers: compare cluster.id in meta.properties.",
-    "TRANSACTIONAL_ID_NOT_FOUND": "`penstock txn list` shows the transactional ids that there are.",
+    "TRANSACTIONAL_ID_NOT_FOUND": "`penstock txn list` shows the existing transactional ids.",
     "FETCH_SESSION_TOPIC_ID_ERROR": _ITSELF,
     "INELIGIBLE_REPLICA": _CONTROLLER,
     "NEW_LEADER_ELECTED": _CONTROLLER,
@@ -139,7 +137,7 @@ REMEDIES: Final[dict[str, str]] = {
     "STALE_MEMBER_EPOCH": _ITSELF,
     "MISMATCHED_ENDPOINT_TYPE": "Name a broker's listener with --bootstrap-server, a controller's with --bootstrap-controller.",
     "UNSUPPORTED_ENDPOINT_TYPE": _BUG,
-    "UNKNOWN_CONTROLLER_ID": "`penstock cluster status` shows the controllers that there are.",
+    "UNKNOWN_CONTROLLER_ID": "`penstock cluster status` shows the controllers.",
     "UNKNOWN_SUBSCRIPTION_ID": _ITSELF,
     "TELEMETRY_TOO_LARGE": "Ask for fewer metrics in the subscription, or raise telemetry.max.bytes.",
     "INVALID_REGISTRATION": _CONTROLLER,
@@ -164,7 +162,7 @@ REMEDIES: Final[dict[str, str]] = {
     "BROKEN": "See that the address is a Kafka listener without SASL, and that client and broker are of versions that know each other.",
     "CANNOT_APPLY": "Change the file, or do that step by hand: `penstock topic add-partitions`, `penstock topic replicas set`, or delete and create the topic.",
     "CANCELLED": "Nothing; begin it again when it is wanted.",
-    "CANNOT_MOVE": "The text says what stands against it, and what to do in Apache Kafka first (docs/import.md).",
+    "CANNOT_MOVE": "The text names the obstacle, and what to do in Apache Kafka first (docs/import.md).",
     "CANNOT_START": "`penstock doctor` says what the host lacks; another process at the address is found with ss -ltnp.",
     "DAMAGED": "`penstock storage verify` says what is damaged, `penstock storage repair --dry-run` what can be saved; a backup or a replica has the rest.",
     "DISK_FULL": "Make room: lower retention, `penstock topic trim`, `penstock storage reclaim`, or a larger disk.",
@@ -175,11 +173,11 @@ REMEDIES: Final[dict[str, str]] = {
     "JOB_FAILED": "`penstock job logs NAME` says why; mend it and `penstock job restart NAME`.",
     "METADATA_UNREADABLE": "`penstock metadata repair DIR --dry-run` says what can be read; restore a backup otherwise.",
     "NOTHING": "Nothing.",
-    "NOTHING_TO_DO": "Look for what is meant: it may have ended by itself.",
+    "NOTHING_TO_DO": "Check whether it still exists: it may have ended by itself.",
     "NOT_FOUND": "Look for the name that is meant; the hint says where.",
     "NOT_KNOWN": "Look whether it was done (`penstock topic describe`, `penstock config get`) before you try again.",
     "NOT_READABLE": "Ask as the user that owns it, or as root.",
-    "NOT_REMOVED": "Ask as the user that owns it, or as root; see that nobody has it open.",
+    "NOT_REMOVED": "Ask as the user that owns it, or as root; check that no program has it open.",
     "NOT_REPAIRED": "The text says what stood against it; nothing was changed. Stop the appliance first.",
     "NOT_RESTORED": "Empty the folder and try again; the text says which part was refused, `penstock backup verify` which backups are whole.",
     "NOT_RUN": "See that the program is there and may be run.",
@@ -202,11 +200,11 @@ REMEDIES: Final[dict[str, str]] = {
     "REASSIGNMENT_GONE": "`penstock topic describe NAME` shows where the replicas are by now.",
     "RESTART_REFUSED": "Put right what the text names, or install another version; `penstock up --check` asks once more.",
     "SETUP": "See that this host reaches the internet or the mirror that is set, and try again.",
-    "STORAGE_FAILED": "Look at the disk (dmesg, smartctl) and its room; `penstock storage verify` says what is whole.",
-    "TIMED_OUT": "Say a longer --timeout; `penstock status` says what is slow.",
+    "STORAGE_FAILED": "Check the disk (dmesg, smartctl) and its free space; `penstock storage verify` shows the damage.",
+    "TIMED_OUT": "Give a longer --timeout; `penstock status` shows what is slow.",
     "UNREACHABLE": "See that it runs (`penstock status`), that -b names its listener, and that advertised.listeners names an address that this host reaches.",
     "USAGE": "`--help` at the command shows its flags; the text names what is wrong.",
-    "WOULD_FORGET_VOTES": "Bring the voters back. Only when they are lost for good: the hint says how to go on without them.",
-    "WOULD_LOSE_RECORDS": "Bring that node back and wait until others are in sync. Only when it is lost for good: the hint says how to go on.",
+    "WOULD_FORGET_VOTES": "Bring the voters back. Only when they are lost for good: the hint says how to continue without them.",
+    "WOULD_LOSE_RECORDS": "Bring that node back and wait until others are in sync. Only when it is lost for good: the hint says how to continue.",
 }  # fmt: skip
 """That every name is here, and none else, a test holds."""

@@ -21,7 +21,9 @@ def check(entity: Entity, changes: Changes) -> None:
     nothing else is."""
     by_address = IP in dict(entity)
     if by_address and len(entity) > 1:
-        raise usage("an address stands alone: connections have neither user nor client id yet")
+        raise usage(
+            "an address cannot be combined: connections have neither user nor client id yet"
+        )
     for kind in changes:
         if (kind == CONNECTION) != by_address:
             what = (

@@ -96,7 +96,9 @@ def client_of(text: str) -> Client:
     if not named:
         raise usage("whose quota?", "for example user=alice client-id=loader, or ip=10.0.0.7")
     if IP in named and len(named) > 1:
-        raise usage("an address stands alone: connections have neither user nor client id yet")
+        raise usage(
+            "an address cannot be combined: connections have neither user nor client id yet"
+        )
     return Client(named.get(USER, ANYBODY), named.get(CLIENT_ID, ""), named.get(IP, ""))
 
 

@@ -49,7 +49,7 @@ def fetch(
     with asking(link):
         while not is_over.is_set() and (places := scan.round()):
             _clamp(link, scan, list(places))
-            consumer = link.consumer(**_AHEAD)
+            consumer = link.consumer(on_error=None, **_AHEAD)
             try:
                 _round(consumer, scan, scan.round(), is_over, tell, skipped)
             finally:

@@ -80,7 +80,7 @@ def _part(title: str, said: Decoded | None, escaped: Callable[[str], str]) -> Pa
     size = f"{len(data):,} byte{'s'[: len(data) != 1]}"
     form = f"{said.decoder}  {escaped(said.reason)}"
     if len(told) > LINES_MOST:
-        told[-1] = f"… and more than these {LINES_MOST:,} lines: an export has all of it"
+        told[-1] = f"… and more than these {LINES_MOST:,} lines: an export has all lines"
     return Part(f"{title}  {size}  {form}", tuple(told))
 
 

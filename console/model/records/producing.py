@@ -38,7 +38,7 @@ def producing(link: Link, one: Outgoing) -> Change:
     if one.value is None:
         says.append(_of_tombstone(one.topic, policy, kept))
     if one.value is not None and len(one.value) > MOST_TYPED:
-        says.append(f"For the command, the value is to be in the file {VALUE_FILE}.")
+        says.append(f"The command reads the value from the file {VALUE_FILE}.")
     return Change(
         "Write a tombstone" if one.value is None else "Produce",
         words(one),

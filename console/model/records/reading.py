@@ -12,6 +12,7 @@ from console.model.asking.failure import Failure, usage
 from console.model.asking.link import Link, is_passing
 from console.model.asking.refusals import failure_of, no_answer
 from console.model.groups.offsets import END, START, Place, bounds, partitions_of
+from console.model.records.absence import Absence
 from console.model.records.fetching import damaged
 from console.model.records.filters import Filter
 from console.model.records.last_records import COUNTED_MOST, find_starts
@@ -54,15 +55,17 @@ def read(
     remark: Callable[[str], object],
 ) -> Reading:
     """Records that a filter keeps, from where `seek` says on. count: how many at most. Without an
-    end it never ends. remark: takes a sentence for each time that records went away before they
-    were read, as those do that are too old. Raises Failure."""
+    end it never ends. remark: takes a sentence when records expired before they were read, when no
+    broker answers, and when one does again. Raises Failure."""
     assigned, stops, highs = _assignment(link, topics, partitions, seek, keep)
     if count == 0 or not assigned:
         return
     ends = exit_at_end or seek.has_stop
     # The end of a partition is told by an empty answer, which the broker holds back for so long.
     patience_ms = 20 if exit_at_end else 500
-    consumer = link.consumer(enable_partition_eof=True, fetch_wait_max_ms=patience_ms)
+    absence = Absence(link.bootstrap, remark)
+    settings = {"enable_partition_eof": True, "fetch_wait_max_ms": patience_ms}
+    consumer = link.consumer(on_error=absence.on_error, **settings)
     unread = {(one.topic, one.partition): one.offset for one in assigned}
     shown = 0
     try:
@@ -70,6 +73,7 @@ def read(
         while unread:
             wanted: list[Record] = []
             for key, message in _arrived(consumer, count, shown, grouped=False):
+                absence.on_message()
                 stop = stops.get(key)
                 if isinstance(message, Failure):
                     yield wanted
@@ -146,10 +150,18 @@ def _keeps(keep: Filter, one: Record) -> bool:
 
 
 def read_as_member(
-    link: Link, group: str, topics: list[str], first: Place, *, exit_at_end: bool, count: int | None
+    link: Link,
+    group: str,
+    topics: list[str],
+    first: Place,
+    *,
+    exit_at_end: bool,
+    count: int | None,
+    remark: Callable[[str], object],
 ) -> Reading:
     """Reads what the group assigns to this member. first: where the group begins in partitions
-    without a committed offset. Raises Failure.
+    without a committed offset. remark: takes a sentence when no broker answers, and when one does
+    again. Raises Failure.
     """
     if first.number or first.kind not in (START, END):
         raise usage(
@@ -159,7 +171,9 @@ def read_as_member(
     if count == 0 or not topics:
         return
     partitions_of(link, topics)  # a topic that is not there would be waited for
+    absence = Absence(link.bootstrap, remark)
     consumer = link.consumer(
+        on_error=absence.on_error,
         group_id=group,
         enable_auto_commit=True,
         enable_auto_offset_store=False,
@@ -176,6 +190,7 @@ def read_as_member(
             wanted: list[Record] = []
             after: dict[Key, int] = {}
             for key, message in _arrived(consumer, count, shown, grouped=True):
+                absence.on_message()
                 if isinstance(message, Failure):
                     yield wanted
                     _used(consumer, share, after)

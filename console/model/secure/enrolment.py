@@ -193,7 +193,7 @@ def enrol(token: Token) -> Enrolled:
                 offer = json.loads(told)
     except ConnectionRefusedError:
         raise _lost(
-            where, "nobody enrols nodes there: it was used, withdrawn, or expired"
+            where, "no invitation is open there: it was used, withdrawn, or expired"
         ) from None
     except (OSError, ValueError) as problem:
         raise _lost(where, _why(problem)) from None

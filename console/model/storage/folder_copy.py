@@ -91,7 +91,7 @@ def _lock(fd: int, folder: str) -> None:
 def check_target(folder: str, source: str) -> None:
     """Raises Failure unless it is empty, or not there yet, and not within the source."""
     if os.path.commonpath((folder, source)) == source:
-        raise usage(f"{folder} lies in {source}, which is only read")
+        raise usage(f"{folder} lies in {source}, which is read-only")
     if os.path.lexists(folder) and (not os.path.isdir(folder) or os.listdir(folder)):
         raise usage(f"{folder} is not empty", "name an empty or absent folder")
 

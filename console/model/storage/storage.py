@@ -261,19 +261,19 @@ def _finding(one: Damage, place: Place, lost: list[tuple[int, int]]) -> Finding:
         means = "lookups may go wrong; the records themselves are whole"
         if place.topic == METADATA_TOPIC:
             repair = "stop the appliance, remove it, start"
-        return Finding(name, *at, means, f"{repair}: it is made anew of the records")
+        return Finding(name, *at, means, f"{repair}: it is rebuilt from the records")
     if one.kind == TAIL:
         means = (
             "it was being written when the appliance died, and was never acknowledged as durable"
         )
         return Finding(name, *at, means, "the next start cuts it off", True)
     if one.kind == UNREADABLE:
-        return Finding(name, *at, "nobody can read it", "look at the disk and its rights")
+        return Finding(name, *at, "no consumer can read it", "look at the disk and its rights")
     if place.topic == METADATA_TOPIC:
         remedy = f"penstock metadata repair {place.root} --dry-run shows what can be saved"
         return Finding(name, *at, "topics or settings may be lost", remedy)
     if one.kind == HOLE and any(a <= one.first and one.last <= b for a, b in lost):
-        means = "consumers go on behind; a repair has set them aside"
+        means = "consumers continue behind them; a repair has set them aside"
         return Finding(name, *at, means, f"what was damaged is in {place.folder}.*-stray", True)
     means = f"{_offsets(one)} cannot be read"
     if one.first < 0:
@@ -281,10 +281,10 @@ def _finding(one: Damage, place: Place, lost: list[tuple[int, int]]) -> Finding:
     if place.elsewhere:
         remedy = f"{repair}: the log is set aside and fetched from another node"
     elif one.kind == HOLE:
-        means += "; consumers go on behind"
+        means += "; consumers continue behind"
         remedy = "restore the segment from a copy, if there is one"
     else:
-        remedy = f"{repair}: it is set aside, and consumers go on behind it"
+        remedy = f"{repair}: it is set aside, and consumers continue behind it"
     return Finding(name, *at, means, remedy)
 
 
@@ -303,14 +303,14 @@ def _of_root(disk: Disk, root: str) -> Iterator[Finding]:
     except (ConfigError, StorageFailed) as why:
         yield _beside(
             f"{root}/{META_PROPERTIES}", str(why), "the appliance does not start",
-            "restore it from a copy, or write it anew as the other log folders' say",
+            "restore it from a copy, or write it again as in the other log folders",
         )  # fmt: skip
     for name in _CHECKPOINTS:
         path = f"{root}/{name}"
         if disk.exists(path) and (problem := checkpoints.problem(read_file(disk, path))):
             yield _beside(
                 path, problem, "the next start checks every log from its beginning",
-                "none is needed: it is written anew",
+                "none is needed: it is written again",
             )  # fmt: skip
     folder = f"{root}/{LOG_FOLDER}"
     if not disk.exists(folder):

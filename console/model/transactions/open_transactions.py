@@ -237,6 +237,6 @@ def describe_held(one: Open) -> str:
     records = f"{one.records:,} record{'' if one.records == 1 else 's'}"
     held = f"{records} of {where}{more} from read_committed{behind}"
     if one.hangs:
-        return f"a transaction of producer {one.producer_id}, which nobody ends, keeps {held}"
+        return f"a transaction of producer {one.producer_id}, which hangs, keeps {held}"
     state = "" if one.state == ONGOING else f" ({one.state})"
     return f"transaction {cut(one.name)}{state}, open for {span(one.age_s or 0.0)}, keeps {held}"

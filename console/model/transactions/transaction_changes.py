@@ -21,7 +21,7 @@ _INIT: Final = (22, 4)
 _AGAIN_S: Final = 0.1
 _COLUMNS: Final = ("topic", "partition", "first record", "held back")
 _LOST: Final = "What it wrote is never read with read_committed. It cannot be brought back."
-_FENCED: Final = "Its producer is fenced: at its next step it fails and has to begin anew."
+_FENCED: Final = "Its producer is fenced: its next step fails, and it must start over."
 _BUSY: Final = (
     errors.CONCURRENT_TRANSACTIONS,
     errors.COORDINATOR_LOAD_IN_PROGRESS,
@@ -74,7 +74,7 @@ def abort_hanging(topic: str, partition: int, start: int) -> Proposal:
         if found is None:
             raise Failure(
                 f"{topic} {partition} has no open transaction that begins at {start}",
-                "penstock txn hanging shows those that nobody ends", name="NOTHING_TO_DO",
+                "penstock txn hanging shows hanging ones", name="NOTHING_TO_DO",
             )  # fmt: skip
         _refuse_known(link, place, found)
 

@@ -113,7 +113,7 @@ def missing(name: str) -> Failure:
     """There is no such id."""
     return Failure(
         f"{name}: there is no such transactional id",
-        "penstock txn list shows those that there are",
+        "penstock txn list shows the existing ones",
         name="TRANSACTIONAL_ID_NOT_FOUND",
         kafka_code=errors.TRANSACTIONAL_ID_NOT_FOUND,
     )

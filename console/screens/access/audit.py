@@ -116,7 +116,7 @@ class AuditView(View):
         one = self._found.get(self.query_one(Rows).key or "")
         asked = denied(one) if one is not None else None
         if asked is None:
-            self.notify("only of a denial it can be told why", markup=False)
+            self.notify("only a denial has a reason", markup=False)
         else:
             self.post_message(self.Go(Place(CAN, asked.text)))
 
@@ -135,7 +135,7 @@ class AuditView(View):
             parts.append(f"{of}{some(len(seen.entries), 'entry')}".replace("entrys", "entries"))
             parts.append((f"  {self._level}", "dim"))
         if not self._follows:
-            parts.append(("  stands still: t follows", "yellow"))
+            parts.append(("  paused: t follows", "yellow"))
         self.query_one("#summary", Words).show_parts(*parts)
 
     def _about(self) -> None:

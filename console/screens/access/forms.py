@@ -125,7 +125,7 @@ def _operations(text: str, target: Target) -> list[int]:
     for word in text.replace(",", " ").split():
         needed_by = {PRODUCER: _PRODUCES, CONSUMER: _CONSUMES}.get(word)
         if needed_by is not None and target.kind not in needed_by:
-            raise usage(f"{word} stands for nothing on a {acls.typed(KINDS[target.kind])}")
+            raise usage(f"{word} matches nothing on a {acls.typed(KINDS[target.kind])}")
         wanted = needed_by[target.kind] if needed_by is not None else (acls.operation_of(word),)
         for operation in wanted:
             acls.check_applies(operation, target)

@@ -71,7 +71,7 @@ class UsersView(View):
         rows.show_rows(
             list(found), lambda key: _cells(found[key], seen, now_s),
             lambda key, n: _by(found[key], n),
-            empty="nobody is called so" if self.filter_text else
+            empty="no user matches" if self.filter_text else
             "no user has credentials: n makes the first one",
         )  # fmt: skip
         self.query_one("#summary", Words).show_parts(*self._summary(seen))

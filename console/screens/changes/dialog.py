@@ -73,7 +73,11 @@ class PlanDialog(Box):
     def on_mount(self) -> None:
         """Ask what it would do, unless that is known."""
         self.query_one("#heading", Words).show_parts(self._proposal.title)
-        self.query_one("#keys", Words).show_parts("Tab  Enter  Esc   y copies the line")
+        self.query_one("#keys", Words).show_parts(
+            f"Tab  Enter  Esc{' goes back' if self._given else ''}   y copies the line"
+        )
+        if self._given is not None:
+            self.button(CANCEL).label = "Back"  # to the form, which has what was typed
         self.query_one("#about").can_focus = False
         names = self._proposal.names
         if names:
@@ -149,7 +153,7 @@ class PlanDialog(Box):
         if self.state != READY or self._change is None:
             return
         if not self._is_named():
-            self.show_words("that is not what is to be typed: nothing was done")
+            self.show_words("the name does not match: nothing was done")
             return
         self._move(AT_WORK)
         self.show_words("it is being done …")
@@ -175,7 +179,7 @@ class PlanDialog(Box):
         lost = self._is_unsure and self._change.seen is None
         self._move(OVER if lost else READY)
         if self._is_unsure and not lost:
-            self.button(GO).label = "Ask and go on"
+            self.button(GO).label = "Ask and continue"
         self.show_words(describe_failure(answer))
 
     def _again(self, why: Failure) -> None:

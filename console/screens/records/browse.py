@@ -33,6 +33,8 @@ from console.screens.rows import Column, Rows
 from console.screens.view import Part, Words
 
 _LOOK_S: Final = 0.1
+_PACE_S: Final = 2.0
+"""A tail is drawn so seldom while records come: each time all its lines move."""
 _KEPT: Final = 10_000
 _TAIL_KEPT: Final = 2_000
 """Records that are listed at most; older ones leave the list, and that is said."""
@@ -91,6 +93,7 @@ class RecordsView(Sending):
         self._export: Export | None = None
         self._at_work: Running | None = None
         self._seen: object = None
+        self._painted_s = 0.0
         self._rests = False
         self._leaf: tuple[Leaf, int] | None = None
         asked = self._asked
@@ -175,10 +178,12 @@ class RecordsView(Sending):
             running.state, running.progress, running.skipped, running.passed,
             export.progress if export is not None else None,
             export.is_over if export is not None else None,
-            running.is_running and int(time.monotonic()),
+            running.is_running and int(time.monotonic()), len(self._rows) + self._dropped,
         )  # fmt: skip
-        if (found or seen != self._seen) and self.display:
-            self._seen = seen
+        now = time.monotonic()
+        waits = self._follows and running.is_running and now - self._painted_s < _PACE_S
+        if seen != self._seen and self.display and not waits:
+            self._seen, self._painted_s = seen, now
             self.paint()
 
     def _rest(self, running: Running) -> None:

@@ -25,7 +25,7 @@ def searched(running: Running) -> list[Part]:
         if quiet_s > _QUIET_S:
             parts.append((f"  nothing has come for {age(quiet_s)}", "yellow"))
     elif running.state in (FULL, STOPPED, FAILED) and told.left:
-        parts.append((f"  {told.left:,} offsets were not looked at: m goes on", "yellow"))
+        parts.append((f"  {told.left:,} offsets were not looked at: m continues", "yellow"))
     return parts + _missing(told)
 
 
@@ -36,7 +36,7 @@ def tailed(running: Running) -> list[Part]:
     if running.state == RUNNING:
         parts.append((f"  {short(told.records_s)}/s  P pauses", "dim"))
     elif running.state == STOPPED:
-        parts.append(("  P goes on where it was, t at the end", "yellow"))
+        parts.append(("  P continues there, t at the end", "yellow"))
     if running.skipped:
         parts.append((
             f"  {running.skipped:,} skipped: they came faster than a screen shows them", "yellow",

@@ -78,7 +78,7 @@ class RecordView(Sending):
             self.read_anew()
 
     def action_wrap(self) -> None:
-        """Long lines go on below, or are cut."""
+        """Wrap long lines, or cut them."""
         self._wraps = not self._wraps
         self.paint()
 

@@ -39,7 +39,7 @@ class WhyScreen(ModalScreen[tuple[str, str] | None]):
         """tried: (KEY or VALUE, what became of a decoder)."""
         super().__init__()
         self._topic = topic
-        every = Tried(AUTO, True, "the first one that fits, for each record anew")
+        every = Tried(AUTO, True, "the first one that fits, chosen for each record")
         self._rows = {
             f"{part} {one.decoder}": (part, one)
             for part in dict.fromkeys(part for part, _ in tried)

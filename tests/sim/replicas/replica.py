@@ -260,7 +260,7 @@ class Replica:
     def begins_at(self, offset):
         """The leader's log starts there, and lies beside this one."""
         if not self.log.start <= offset <= self.log.end or self.is_unconfirmed(offset):
-            self.broker.say(f"{self.key[1]} begins anew at {offset}")
+            self.broker.say(f"{self.key[1]} starts over at {offset}")
             self.begins_anew(offset)
 
     def is_unconfirmed(self, leader_start):
@@ -271,7 +271,7 @@ class Replica:
 
     def begins_anew(self, offset):
         self.broker.world.moved = True
-        self.broker.world.reached("a log begins anew")
+        self.broker.world.reached("a log starts over")
         self.log.begin_anew(offset)
         self.progress = Progress(offset, offset, offset)
         self.progress.follow(self.leader_epoch)

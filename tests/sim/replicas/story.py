@@ -17,7 +17,7 @@ from sim.world import World
 RARE = {
     "a log is cut": 10,
     "a log is cut twice in an epoch": 1000,
-    "a log begins anew": 20,
+    "a log starts over": 20,
     "a fetch is given up": 10,
     "a record comes again": 10,
     "who registers lost what it had": 20,

@@ -430,8 +430,8 @@ class Broker(Node):
         assert self.name not in in_sync, "who is in sync has what was trimmed"
         if self.job is not None:
             self.end_sync()
-        self.world.reached("a log begins anew")
-        self.say(f"begins anew at {offset}")
+        self.world.reached("a log starts over")
+        self.say(f"starts over at {offset}")
         self.lower_recovery_point(0)
         self.log.begin_anew(offset)
         self.progress = Progress(offset, offset, offset)

@@ -31,7 +31,7 @@ RARE = {
     "a sync fails": 40,
     "a log is cut": 10,
     "where logs part is asked again": 300,
-    "a log begins anew": 30,
+    "a log starts over": 30,
     "logs part below a log start": inf,
     "a record comes again": 20,
 }

@@ -36,5 +36,5 @@ def command(link: Link, names: tuple[str, ...], dry_run: bool, output: str) -> i
         }
         for one in found
     ]
-    emit(rows, output, name="partition", empty="no replica of it is on its way")
+    emit(rows, output, name="partition", empty="none of its replicas moves")
     return OK

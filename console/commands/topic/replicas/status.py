@@ -20,7 +20,7 @@ from console.show.output import Row, emit, rows_of
 @connected
 @watched
 def command(link: Link, names: tuple[str, ...], output: str) -> int:
-    """Show reassignments: replicas being added and removed, and how much is copied.
+    """Show reassignments: replicas being added and removed, and the bytes copied.
 
     \b
     penstock topic replicas status
