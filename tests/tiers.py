@@ -27,6 +27,7 @@ PROOFS = (
     "compat/test_compaction_change_over.py",
     "compat/test_compiled.py",
     "compat/test_kafka_folders.py",
+    "compat/test_remote_reads_by_clients.py",
     "compat/test_same_as_kafka_39.py",
     "compat/test_suite_kafka_python.py",
     "compat/test_transactions_change_over.py",

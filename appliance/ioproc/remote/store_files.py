@@ -11,7 +11,6 @@ from appliance.ioproc.remote.process import PROCESS
 from appliance.ioproc.remote_reads.remote_files import FileArrival
 from appliance.remotelog.records import RemoteLogSegmentMetadataRecord
 
-_FOR_ALL: Final = 1e12
 _REMOVED: Final = 0
 """The number of a question whose answer nobody waits for."""
 
@@ -20,7 +19,7 @@ class StoreFiles:
     """channel: one of its own (`AnswerRoutes.make_queue`). rate: bytes per second that reads may
     fetch, as it is now."""
 
-    def __init__(self, channel: StoreChannel, rate: Callable[[], float] = lambda: _FOR_ALL) -> None:
+    def __init__(self, channel: StoreChannel, rate: Callable[[], float]) -> None:
         self._channel = channel
         self._rate = rate
 
