@@ -16,6 +16,8 @@ TRANSACTION_MS: Final = 300_000
 MAX_AHEAD_MS: Final = 86_400_000
 METADATA: Final = ("_key", "_topic", "_partition", "_offset", "_timestamp")
 """Columns that `metadata = true` adds to a source."""
+ICEBERG: Final = "iceberg"
+DELTA: Final = "delta"
 HEADERS: Final = "_headers"
 TOMBSTONE: Final = "_tombstone"
 
@@ -41,30 +43,49 @@ class Jdbc:
 
 
 @dataclass(frozen=True, slots=True)
-class IcebergTable:
-    """A table of Apache Iceberg in a catalog that is a folder: `path`. name: with its namespace,
-    `shop.orders`. latest: of several rows of a key in one batch, the one that has most in this
-    column counts. deleted: a row that is true there deletes its key, and the column is not kept.
-    maintain_ms: how often small files are made one and snapshots older than `keep_ms` expire.
+class ObjectStore:
+    """How a bucket of S3, or of a store like it, is reached. keys: where access key and secret key
+    stand, `FILE:NAME` of properties; without them, where AWS's own tools look."""
+
+    bucket: str
+    endpoint: str | None = None
+    region: str | None = None
+    keys: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LakeTable:
+    """A table of Apache Iceberg or Delta Lake below a folder, `path`: of Iceberg its catalog. name:
+    with its namespace, `shop.orders`. latest: of several rows of a key in one batch, the one that
+    has most in this column counts. deleted: a row that is true there deletes its key, and the
+    column is not kept. maintain_ms: how often small files are made one and snapshots older than
+    `keep_ms` expire.
     """
 
     path: str
     name: str
+    format: str = ICEBERG
     partition_by: tuple[str, ...] = ()
     latest: str | None = None
     deleted: str | None = None
     maintain_ms: int = 3_600_000
     keep_ms: int = 7 * 86_400_000
+    store: ObjectStore | None = None
+
+    @property
+    def location(self) -> str:
+        """The table's own folder: the catalog's, its namespace's, its name's."""
+        return "/".join((self.path, *self.name.split(".")))
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where rows come from or go to: exactly one of the four is set. table: only of a sink."""
+    """Where rows come from or go to: exactly one of the four is set."""
 
     topic: str | None = None
     file: Files | None = None
     jdbc: Jdbc | None = None
-    table: IcebergTable | None = None
+    table: LakeTable | None = None
 
     @property
     def text(self) -> str:
@@ -95,6 +116,7 @@ class Source:
     max_records: int = 200_000  # of one micro-batch
     tasks: int = 0  # that read a micro-batch, at least; 0: one for each partition
     on_loss: str = "stop"  # stop | continue
+    on_change: str = "stop"  # stop | skip: commits of a table that are no appends
     metadata: bool = False
     headers: bool = False
     tombstones: bool = False  # a record without a value is a row of nulls, with TOMBSTONE

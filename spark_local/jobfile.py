@@ -162,6 +162,7 @@ def _cross(read: TableReader, job: Job) -> None:
         read.wrong("master", "the workers of a cluster cannot share a transaction", remedy)
     if job.sink.place.topic and job.sink.place.topic in (s.place.topic for s in job.sources):
         read.wrong("[sink] topic", "the job would read what it writes", "write to another topic")
+    tablefile.check_inputs(read, job)
 
 
 def _source(name: str, read: TableReader, folder: Path, batch: bool) -> Source:
@@ -188,6 +189,7 @@ def _source(name: str, read: TableReader, folder: Path, batch: bool) -> Source:
         for key in _OF_TOPICS:
             if key in read:
                 read.wrong(key, "only topics have it", "take the key out")
+    tablefile.check_source(read, place)
     source = Source(
         name=name,
         place=place,
@@ -201,6 +203,7 @@ def _source(name: str, read: TableReader, folder: Path, batch: bool) -> Source:
         max_records=read.number("max_records", 200_000, 1, 1_000_000_000),
         tasks=read.number("tasks", 0, 1, 10_000),
         on_loss=read.choice("on_loss", ("stop", "continue"), "stop"),
+        on_change=read.choice("on_change", ("stop", "skip"), "stop"),
         metadata=metadata,
         headers=headers,
         tombstones=tombstones,
@@ -294,20 +297,22 @@ def _check_delivery(read: TableReader, place: Place, delivery: str, batch: bool)
 
 
 def _place(read: TableReader, folder: Path) -> Place:
-    named = [key for key in ("topic", "file", "jdbc") if key in read]
+    named = [key for key in ("topic", "file", "jdbc", "table") if key in read]
     topic = read.checked("topic", _topic, None)
     file, jdbc = read.table("file"), read.table("jdbc")
     files = _files(file, folder) if file else None
     base = _jdbc(jdbc, folder) if jdbc else None
+    inner = read.table("table")
+    table = tablefile.read_table(inner, folder) if inner else None
     if len(named) != 1:
         read.wrong(
             named[1] if named else "topic",
             f"there is {named[0]} too" if named else "nothing says where",
-            "write exactly one of topic, file and jdbc",
+            "write exactly one of topic, file, jdbc and table",
         )
-    if sum(one is not None for one in (topic, files, base)) != 1:
+    if sum(one is not None for one in (topic, files, base, table)) != 1:
         return Place(topic="-")
-    return Place(topic, files, base)
+    return Place(topic, files, base, table)
 
 
 def _files(read: TableReader, folder: Path) -> Files:
@@ -348,8 +353,9 @@ def _format(read: TableReader, place: Place) -> tuple[str, str | None]:
             read.wrong("format", "a topic's values have it", "files have file = {format = …}")
         if place.file and place.file.format != "parquet" and not schema and "schema" not in read:
             read.wrong("schema", "it is missing", 'write schema = "name TYPE, …" or "infer"')
-        if place.jdbc and "schema" in read:
-            read.wrong("schema", "a database has one itself", "take the key out")
+        if (place.jdbc or place.table) and "schema" in read:
+            kind = "database" if place.jdbc else "table"
+            read.wrong("schema", f"a {kind} has one itself", "take the key out")
         return "row", schema
     form = read.choice("format", _VALUE_FORMATS, "json")
     if form in _PLAIN_COLUMNS:

@@ -68,6 +68,10 @@ class TableReader:
         value = self._table.get(key)
         self._out.append(Mistake(self._file, self.at(key), value, problem, remedy))
 
+    def wrong_secret(self, key: str, problem: str, remedy: str) -> None:
+        """Write a mistake down without the value, which may be a secret."""
+        self._out.append(Mistake(self._file, self.at(key), None, problem, remedy))
+
     def at(self, key: str) -> str:
         """The key as a person finds it in the file."""
         return f"[{self._path}] {key}" if self._path else key

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from spark_local import ddl
+from spark_local.job import DELTA, ICEBERG
 
 _RAW: Final = """\
 SELECT _key AS key, value, _headers AS headers, _timestamp AS timestamp, _partition AS partition,
@@ -21,7 +22,8 @@ _PLACE: Final = ("_timestamp AS record_time", "_partition AS record_partition")
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """A topic as a table. path: the catalog's folder. schema: columns of the values, None: as they
-    are. key: the column that the record's key is; rows are merged by it."""
+    are. key: the column that the record's key is; rows are merged by it. table_format: ICEBERG or
+    DELTA."""
 
     topic: str
     path: str
@@ -30,6 +32,7 @@ class Wanted:
     key: str | None = None
     partition_by: tuple[str, ...] = ()
     format: str = "json"
+    table_format: str = ICEBERG
 
 
 def table_name(topic: str) -> str:
@@ -50,10 +53,15 @@ def job_text(wanted: Wanted) -> str:
         there = "there is no schema" if columns is None else f"it has {', '.join(columns)}"
         raise ValueError(f"the schema has no column {wanted.key!r}", f"{there}: name one of them")
     sql = _RAW if columns is None else _typed(columns, wanted.key)
-    parts = wanted.partition_by
-    if not parts and wanted.key is None:
-        parts = ("days(timestamp)",) if columns is None else ("days(record_time)",)
     raw = columns is None
+    parts, is_delta = wanted.partition_by, wanted.table_format == DELTA
+    if not parts and wanted.key is None:
+        time = "timestamp" if raw else "record_time"
+        parts = ("day",) if is_delta else (f"days({time})",)
+        if is_delta:  # it partitions by columns alone
+            sql = sql.replace(
+                "\nFROM records", ",\n  CAST(_timestamp AS DATE) AS day\nFROM records"
+            )
     lines = [
         f"description = {_quoted(f'Topic {wanted.topic} as the table {wanted.table}')}",
         f'sql = """\n{sql}\n"""',
@@ -72,6 +80,7 @@ def job_text(wanted: Wanted) -> str:
         "[sink.table]",
         f"path = {_quoted(wanted.path)}",
         f"name = {_quoted(wanted.table)}",
+        *([f"format = {_quoted(DELTA)}"] if is_delta else []),
         *([f"partition_by = {json.dumps(list(parts))}"] if parts else []),
         *(['latest = "record_offset"', 'deleted = "deleted"'] if wanted.key else []),
     ]

@@ -13,7 +13,9 @@ from console.flags.connection import connected
 from console.flags.output import remember
 from console.model.asking.failure import usage
 from console.model.asking.link import Link
-from console.model.records.outgoing import ENCODINGS, TEXT, encoded
+from console.model.decoding.registry import Registry
+from console.model.records.by_schema import SchemaWriter
+from console.model.records.outgoing import ENCODINGS, JSON, TEXT, encoded
 from console.model.records.writing import write_records
 from console.show.output import FORMATS, emit, print_note, rows_of
 from console.show.record_format import Headers, parse_headers, reader, unescape
@@ -35,6 +37,11 @@ _CHUNK: Final = 1 << 16
               help=f"Encoding of values: {', '.join(ENCODINGS)}.  [text]")  # fmt: skip
 @click.option("--key-encoding", type=click.Choice(ENCODINGS), default=TEXT, metavar="HOW",
               help="Encoding of keys.  [text]")  # fmt: skip
+@click.option("--subject", metavar="NAME",
+              help="Encode JSON values by the newest schema of this subject of --registry, "
+                   "orders-value for one.")  # fmt: skip
+@click.option("--registry", metavar="URL", envvar="PENSTOCK_REGISTRY",
+              help="A schema registry, for --subject.  [default: $PENSTOCK_REGISTRY]")  # fmt: skip
 @click.option(
     "-H",
     "--header",
@@ -66,6 +73,8 @@ def command(
     output: str | None,
     compression: str | None,
     acks: str | None,
+    subject: str | None,
+    registry: str | None,
     **how: Any,
 ) -> None:
     """Write records: each line of stdin, or each FILE as one value.
@@ -76,11 +85,14 @@ def command(
     penstock produce hello -k photo picture.png
     penstock produce hello -k gone --null
     penstock consume orders -e -J | penstock produce copy -J
+    penstock produce orders --subject orders-value --registry http://localhost:8081 < lines.json
     penstock produce hello -k 0001 --key-encoding hex --value '{"a": 1}' --encoding msgpack
     """
     chosen = {"compression_type": compression, "acks": acks}
     settings = {key: value for key, value in chosen.items() if value is not None}
     records = _records(files, **how)
+    if subject is not None:
+        records = _by_schema(records, subject, registry, str(how["encoding"]))
     count, places = write_records(link, topic, records, settings, keep=output is not None)
     if output:
         emit(rows_of(places), output, name="topic")
@@ -151,6 +163,25 @@ def _encoded(
         record["value"] = _read(record["value"], encoding)
         record["key"] = _read(record.get("key"), key_encoding)
         yield record
+
+
+def _by_schema(
+    records: Iterator[dict[str, Any]], subject: str, url: str | None, encoding: str
+) -> Iterator[dict[str, Any]]:
+    """Raises Failure before the first record for a registry that cannot be used."""
+    if url is None:
+        raise usage("--subject needs a registry", "--registry URL, or $PENSTOCK_REGISTRY")
+    if encoding not in (TEXT, JSON):
+        raise usage(f"--subject takes JSON, and --encoding says {encoding}: leave one of them out")
+    writer = SchemaWriter(Registry(url), subject)
+
+    def framed() -> Iterator[dict[str, Any]]:
+        for record in records:
+            if record["value"] is not None:
+                record["value"] = writer.encode_value(record["value"])
+            yield record
+
+    return framed()
 
 
 def _one_at_least(values: Iterator[bytes]) -> Iterator[bytes]:

@@ -19,11 +19,12 @@ from spark_local.engine.causes import away, translate
 from spark_local.engine.deadletters import EARLIEST, DeadLetters
 from spark_local.engine.derive import Derived, derive, session
 from spark_local.engine.exactly_once import ExactlyOnceSink
-from spark_local.engine.iceberg import IcebergSink
 from spark_local.engine.listener import ENDED, IDLE, forward
 from spark_local.engine.offsets import GroupOffsets
 from spark_local.engine.reach import Reach
 from spark_local.engine.source_topics import SourceTopics
+from spark_local.engine.table_formats import table_sink
+from spark_local.engine.table_sink import TableSink
 from spark_local.engine.tables import CachedTable, ends_of, refresh_tables
 from spark_local.folder import JobFolder
 from spark_local.job import Job
@@ -113,7 +114,7 @@ class Attempt:
     def _sink(self, spark: "SparkSession") -> sinks.Sink:
         job = self._job
         if job.sink.place.table:
-            return IcebergSink(job, self._kafka, spark, self._place, self._board.log)
+            return table_sink(job, self._kafka, spark, self._place, self._board.log)
         if job.sink.is_transactional:
             return ExactlyOnceSink(job, self._kafka, self._root, self._place)
         return sinks.make_sink(job, self._kafka)
@@ -159,7 +160,7 @@ class Attempt:
             writer = writer.trigger(processingTime=f"{job.trigger_ms} milliseconds")
         if isinstance(sink, sinks.FileSink):
             return writer.format(sink.format).options(**sink.options()).start()
-        if isinstance(sink, IcebergSink):
+        if isinstance(sink, TableSink):
             sink.fit_table(rows)
         if isinstance(sink, sinks.TopicSink):
             sink.shaped(rows)  # a wrong key is told before anything is read

@@ -57,6 +57,14 @@ _VALUE: Final = re.compile(
     r"INVALID_VARIANT_CAST)\b|java\.lang\.ArithmeticException"
 )
 """What an expression raises for a value: the same value raises it each time."""
+_CHANGED: Final = re.compile(
+    r"DELTA_SOURCE_TABLE_IGNORE_CHANGES|DELTA_SOURCE_IGNORE_DELETE|"
+    r"Cannot process (?:overwrite|delete) snapshot"
+)
+_EXPIRED: Final = re.compile(
+    r"the snapshot was expired or removed|DELTA_(?:VERSIONS_NOT_CONTIGUOUS|"
+    r"TRUNCATED_TRANSACTION_LOG|FILE_NOT_FOUND_DETAILED)"
+)
 _MALFORMED: Final = re.compile(
     r"MALFORMED_RECORD_IN_PARSING|Malformed records? (?:are|is) detected"
 )
@@ -80,7 +88,7 @@ def translate(problem: BaseException, job: str) -> JobError:
         return JobError(_first(str(problem)), _CORRECT)
     if _LOST.search(text):
         return _lost(text, job)
-    if cause := _of_kafka(text, job):
+    if cause := _of_kafka(text, job) or _of_table(text, job):
         return cause
     if isinstance(problem, ClientsGone):
         return JobError(str(problem), "the runner starts another one", final=False, waits=True)
@@ -146,6 +154,17 @@ def _of_kafka(text: str, job: str) -> JobError | None:
         problem = f"the TLS handshake with the broker failed: {root_cause(text)}"
         return JobError(problem, "correct ssl.ca.location and the certificate of the client file")
     return away() if _AWAY.search(text) else None
+
+
+def _of_table(text: str, job: str) -> JobError | None:
+    """The cause of an error from a table that is read as a stream."""
+    if _CHANGED.search(text):
+        remedy = 'write on_change = "skip" in its source, which passes over what is no append'
+        return JobError("rows of a table that is read were changed or deleted", remedy)
+    if _EXPIRED.search(text):
+        problem = "snapshots of a table that is read have expired before the job read them"
+        return JobError(problem, f"penstock job reset {job} begins anew with what is there")
+    return None
 
 
 def trace(problem: BaseException) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from spark_local.cause import JobError
 from spark_local.client_settings import ClientSettings
 from spark_local.engine import schemas, sources
+from spark_local.engine.lake import open_lakes
 from spark_local.engine.tables import CachedTable
 from spark_local.job import Job
 
@@ -35,6 +36,7 @@ def session(root: "SparkSession", job: Job) -> "SparkSession":
         except Exception as refused:
             problem = f"[spark] {name} = {value}: {str(refused).splitlines()[0]}"
             raise JobError(problem, "correct it in the job file") from None
+    open_lakes(spark, job)
     return spark
 
 

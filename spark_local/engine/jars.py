@@ -21,6 +21,10 @@ from spark_local.engine.java import need_java
 FETCH_LIMIT_S: Final = 900.0
 ICEBERG: Final = "1.10.1"
 """The newest one whose jar for Spark 4.0 tests have run with."""
+DELTA: Final = {"4.0": "4.0.1"}
+"""Release of Delta Lake for each line of Spark: each is built for one alone."""
+_SDK: Final = "2.33.0"
+"""Release of AWS's SDK in Iceberg's bundle of it, a tenth of AWS's own."""
 _EXCLUDED: Final = (  # PySpark has them itself
     "org.apache.hadoop:hadoop-client-api",
     "org.apache.hadoop:hadoop-client-runtime",
@@ -32,6 +36,26 @@ _EXCLUDED: Final = (  # PySpark has them itself
     "org.apache.spark:spark-tags_2.13",
     "com.google.code.findbugs:jsr305",
     "commons-logging:commons-logging",
+    "org.antlr:antlr4-runtime",
+    # Iceberg's bundle has what S3A needs of AWS's SDK.
+    "org.wildfly.openssl:wildfly-openssl",
+    *(
+        f"software.amazon.awssdk:{one}"
+        for one in (
+            "bundle",
+            "s3",
+            "sdk-core",
+            "utils",
+            "annotations",
+            "regions",
+            "arns",
+            "aws-core",
+            "json-utils",
+            "protocol-core",
+            "auth",
+            "http-client-spi",
+        )
+    ),
 )
 _RESOLVE: Final = """
 import sys
@@ -99,20 +123,77 @@ def has_tables() -> bool:
     return any(folder().glob("iceberg-spark-runtime-*.jar"))
 
 
+def has_delta() -> bool:
+    """True if Delta Lake's jars are with them."""
+    return all(any(folder().glob(f"delta-{one}*.jar")) for one in ("spark_", "storage-"))
+
+
+def has_store() -> bool:
+    """True if the jars for tables in buckets are with them."""
+    names = ("hadoop-aws-*", "iceberg-aws-bundle-*", "s3-transfer-manager-*")
+    return all(any(folder().glob(f"{one}.jar")) for one in names)
+
+
 def need_tables() -> None:
     """Raises JobError where Apache Iceberg's jar is missing."""
     if not has_tables():
-        problem = "the jar of Apache Iceberg, which [sink.table] needs, is not here"
-        remedy = "penstock job setup --tables fetches it once; then start penstock job serve again"
-        raise JobError(problem, remedy)
+        raise _missing("the jar of Apache Iceberg, which [sink.table] needs, is not here", "tables")
+
+
+def need_delta() -> None:
+    """Raises JobError where Delta Lake's jars are missing."""
+    if not has_delta():
+        raise _missing("the jars of Delta Lake, which [sink.table] needs, are not here", "delta")
+
+
+def need_store() -> None:
+    """Raises JobError where the jars for buckets are missing."""
+    if not has_store():
+        raise _missing("the jars for tables in buckets (path = s3://…) are not here", "s3")
+
+
+def _missing(problem: str, flag: str) -> JobError:
+    remedy = f"penstock job setup --{flag} fetches it once; then start penstock job serve again"
+    return JobError(problem, remedy)
 
 
 def fetch_tables() -> None:
     """Fetch Apache Iceberg's jar unless it is here. Raises JobError."""
     if not has_tables():
-        line = ".".join(spark_version().split(".")[:2])
-        _fetch(f"org.apache.iceberg:iceberg-spark-runtime-{line}_2.13:{ICEBERG}")
+        _fetch(f"org.apache.iceberg:iceberg-spark-runtime-{_line()}_2.13:{ICEBERG}")
         need_tables()
+
+
+def fetch_delta() -> None:
+    """Fetch Delta Lake's jars unless they are here. Raises JobError."""
+    if has_delta():
+        return
+    release = DELTA.get(_line())
+    if release is None:
+        known = ", ".join(f"{line}.x" for line in DELTA)
+        problem = f"no release of Delta Lake is known for PySpark {spark_version()}"
+        raise JobError(problem, f'install PySpark {known}, or write format = "iceberg"')
+    _fetch(f"io.delta:delta-spark_2.13:{release}")
+    need_delta()
+
+
+def fetch_store() -> None:
+    """Fetch the jars for tables in buckets unless they are here. Raises JobError."""
+    if has_store():
+        return
+    import pyspark
+
+    api = next(Path(pyspark.__file__).parent.glob("jars/hadoop-client-api-*.jar"))
+    hadoop = api.stem.rpartition("-")[2]
+    _fetch(
+        f"org.apache.hadoop:hadoop-aws:{hadoop},org.apache.iceberg:iceberg-aws-bundle:{ICEBERG},"
+        f"software.amazon.awssdk:s3-transfer-manager:{_SDK}"
+    )
+    need_store()
+
+
+def _line() -> str:
+    return ".".join(spark_version().split(".")[:2])
 
 
 def _fetch(package: str) -> None:
@@ -147,7 +228,11 @@ def _keep(jars: list[Path]) -> None:
     target = folder()
     target.mkdir(parents=True, exist_ok=True)
     for jar in sorted(jars, key=lambda one: "spark-sql-kafka" in one.name):
-        name = jar.name.split("_", 1)[1] if jar.name.startswith(("org.", "com.")) else jar.name
+        name = (
+            jar.name.split("_", 1)[1]
+            if jar.name.startswith(("org.", "com.", "io.", "software."))
+            else jar.name
+        )
         part = target / f".{name}.part"
         shutil.copy2(jar, part)
         part.rename(target / name)

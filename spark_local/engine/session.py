@@ -13,12 +13,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from spark_local.cause import JobError
-from spark_local.engine.jars import need_jars
+from spark_local.engine.jars import has_delta, need_jars
 from spark_local.engine.java import need_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+DELTA: Final = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    # One task reads the log of a table, not fifty.
+    "spark.databricks.delta.snapshotPartitions": "1",
+    # A batch without rows is a commit, too: it says that the table has the batch.
+    "spark.databricks.delta.skipRecordingEmptyCommits": "false",
+    # `keep` may be shorter than a week.
+    "spark.databricks.delta.retentionDurationCheck.enabled": "false",
+    # A vacuum lists folders in so many tasks, of which Spark's default is 10,000.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
+    # What is larger is left as it is.
+    "spark.databricks.delta.optimize.minFileSize": str(64 << 20),
+    "spark.databricks.delta.optimize.maxFileSize": str(128 << 20),
+}
+"""Of every session, because Delta asks the one that is active on a thread."""
 _END_LIMIT_S: Final = 20.0
 _DYING_S: Final = 0.5
 _LEFT: Final = ("artifacts", "spark", "tmp")
@@ -96,6 +112,7 @@ def settings(master: str, place: Path, memory: str) -> dict[str, str]:
             "spark.sql.streaming.stopTimeout": "60000",
         }
         | once
+        | (DELTA if has_delta() else {})
         | (local if master.startswith("local") or "127.0.0.1" in master else {})
     )
 

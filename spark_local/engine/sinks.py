@@ -193,11 +193,28 @@ class FileSink(Sink):
         return {**self.place.options, "path": self.place.path}
 
 
+class TableColumns(Sink):
+    """Rows of any table: they have the columns that the keys of the sink name."""
+
+    def shaped(self, rows: "DataFrame") -> "DataFrame":
+        table = self._job.sink.place.table
+        assert table is not None
+        named = [("[sink] key", one) for one in self._job.sink.key]
+        named += [("[sink.table] latest", table.latest)] if table.latest else []
+        named += [("[sink.table] deleted", table.deleted)] if table.deleted else []
+        for key, name in named:
+            if name not in rows.columns:
+                problem = f"what the job derives has no column {name!r}, which {key} names"
+                raise JobError(problem, f"it has {', '.join(rows.columns)}")
+        return rows
+
+
 def make_sink(job: Job, kafka: ClientSettings) -> Sink:
     """The sink that a job file asks for."""
     kinds: list[tuple[Any, type[Sink]]] = [
         (job.sink.place.topic, TopicSink),
         (job.sink.place.jdbc, JdbcSink),
         (job.sink.place.file, FileSink),
+        (job.sink.place.table, TableColumns),  # to look at it; table_formats.py has what writes
     ]
     return next(kind for place, kind in kinds if place)(job, kafka)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from spark_local.client_settings import ClientSettings
 from spark_local.engine import values
+from spark_local.engine.lake import table_rows, table_stream
 from spark_local.engine.schemas import columns
 from spark_local.job import Job, Source
 
@@ -40,9 +41,13 @@ def stream(
     spark: "SparkSession", job: Job, source: Source, schemas: dict[str, str], kafka: ClientSettings
 ) -> "DataFrame":
     """The source as a stream, with its watermark."""
-    if source.place.file:
-        return _timed(_with_event_time(_file_stream(spark, source, schemas), source), source)
-    assert source.place.topic is not None
+    if source.place.topic is None:
+        rows = (
+            table_stream(spark, source)
+            if source.place.table
+            else _file_stream(spark, source, schemas)
+        )
+        return _timed(_with_event_time(rows, source), source)
     options = connector(kafka, source) | {
         "subscribe": source.place.topic,
         "maxOffsetsPerTrigger": str(source.max_records),
@@ -101,6 +106,8 @@ def batch(
 def _rest(spark: "SparkSession", source: Source, schemas: dict[str, str]) -> "DataFrame":
     if source.place.jdbc:
         return jdbc(spark, source.place.jdbc)
+    if source.place.table:
+        return table_rows(spark, source.place.table, source.name)
     assert source.place.file is not None
     return files(spark, source.place.file, schemas.get(source.name))
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from spark_local.client_settings import ClientSettings
-from spark_local.engine import sources, values
+from spark_local.engine import lake, sources, values
 from spark_local.engine.clients import CLIENTS
 from spark_local.engine.schemas import columns, no_topic
 from spark_local.job import Table
@@ -76,13 +76,18 @@ class CachedTable:
         self._cached.unpersist()
 
     def ends(self) -> Ends | None:
-        """Where the topic's partitions end; None for what is no topic."""
+        """Where the topic's partitions end, or a table's newest snapshot; None for what can change
+        unseen."""
+        if self.table.place.table:
+            return {"snapshot": lake.newest_version(self._cached, self.table.place.table)}
         return None if self.topic is None else ends_of(self._kafka, self.topic)
 
     def _frame(self) -> "DataFrame":
         place = self.table.place
         if place.jdbc:
             return sources.jdbc(self._spark, place.jdbc)
+        if place.table:
+            return lake.table_rows(self._spark, place.table, self.table.name)
         if place.file:
             return sources.files(self._spark, place.file, self._schema)
         return self._latest()

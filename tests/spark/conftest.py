@@ -31,8 +31,9 @@ def reason():
         jars.fetch()
     except JobError as problem:
         return str(problem)
-    with suppress(JobError):  # its own tests say that they are without it
-        jars.fetch_tables()
+    for fetch in (jars.fetch_tables, jars.fetch_delta, jars.fetch_store):
+        with suppress(JobError):  # their own tests say that they are without them
+            fetch()
     return None
 
 

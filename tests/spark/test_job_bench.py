@@ -7,7 +7,7 @@ import pytest
 from console.root import root
 from spark_local.cause import JobError
 from spark_local.engine import bench as benches
-from spark_local.job import IcebergTable, Jdbc, Job, Place, Sink, Source
+from spark_local.job import Jdbc, Job, LakeTable, ObjectStore, Place, Sink, Source
 
 JOB = """
 sql = "SELECT who, n FROM events WHERE n > 2"
@@ -49,7 +49,7 @@ def test_runs_that_differ_by_chance_make_no_negative_stage():
     assert [one.ms for one in found.stages] == [60, 0, 0, 5]
 
 
-TABLE = IcebergTable(path="/tables", name="a.b")
+TABLE = LakeTable(path="s3://b/tables", name="a.b", store=ObjectStore("b"))
 FILES = Place(topic="events")
 
 
@@ -58,7 +58,7 @@ FILES = Place(topic="events")
     [
         ({"batch": True}, "batch job"),
         ({"sources": ()}, "not all of its sources are topics"),
-        ({"sink": Sink(Place(table=TABLE))}, "its sink is a table"),
+        ({"sink": Sink(Place(table=TABLE))}, "its sink is a table in a bucket"),
         ({"sink": Sink(Place(jdbc=Jdbc("jdbc:x", "t")))}, "its sink is a database"),
     ],
 )
@@ -69,6 +69,14 @@ def test_a_job_that_cannot_be_measured_is_told_with_the_remedy(tmp_path, change,
     with pytest.raises(JobError, match=why) as refused:
         benches.scratch_job(job, "people-bench-1", tmp_path)
     assert refused.value.remedy
+
+
+def test_a_table_is_measured_in_a_folder_of_the_benchs_own(tmp_path):
+    source = Source("events", FILES, "json", "who STRING")
+    table = LakeTable(path="/lake", name="a.b", format="delta")
+    job = Job("people", tmp_path / "people.toml", sources=(source,), sink=Sink(Place(table=table)))
+    found = benches.scratch_job(job, "people-bench-1", tmp_path).sink.place.table
+    assert (found.location, found.format) == (f"{tmp_path}/lake/a/b", "delta")
 
 
 def names(bench):

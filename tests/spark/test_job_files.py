@@ -209,6 +209,37 @@ def test_sinks_and_sources_that_do_not_fit_together():
     assert "a batch job runs once" in mistakes(once + base + file)[0]
 
 
+def test_a_table_is_a_source_or_a_lookup_and_never_what_the_job_writes():
+    text = """
+sql = "SELECT a.id FROM a JOIN b USING (id)"
+[sources.a]
+table = {path = "lake", name = "db.a", format = "delta"}
+on_change = "skip"
+[tables.b]
+table = {path = "lake", name = "db.b"}
+[sink.table]
+path = "lake"
+name = "db.c"
+"""
+    job = parse(text, Path("/jobs/x.toml"))
+    table = job.sources[0].place.table
+    assert (table.location, table.format) == ("/jobs/lake/db/a", "delta")
+    assert (job.sources[0].on_change, job.tables[0].place.table.format) == ("skip", "iceberg")
+    for old, new, told in (
+        ("db.c", "db.a", "would read what it writes"),
+        ('"db.b"}', '"db.b", keep = "1 day"}', "there is no such key"),
+        ('on_change = "skip"', 'schema = "id INT"', "a table has one itself"),
+        ('on_change = "skip"', "max_records = 3", "only topics have it"),
+        (
+            'table = {path = "lake", name = "db.a", format = "delta"}',
+            'topic = "t"\nschema = "id INT"',
+            "only rows of a table change",
+        ),
+    ):
+        with pytest.raises(JobFileError, match=told):
+            parse(text.replace(old, new), Path("/jobs/x.toml"))
+
+
 def test_a_file_that_cannot_be_read(tmp_path):
     with pytest.raises(JobFileError, match="cannot be read: No such file"):
         load(tmp_path / "none.toml")

@@ -1,5 +1,5 @@
-"""A table of Apache Iceberg under kill -9 of Spark's JVM and of the runner: afterwards it is, row
-for row, what a batch over the same input computes. PENSTOCK_TEST_SEED=7 kills at other instants."""
+"""A table under kill -9 of Spark's JVM and of the runner: afterwards it is, row for row, what a
+batch over the same input computes. PENSTOCK_TEST_SEED=7 kills at other instants."""
 
 import os
 import random
@@ -7,10 +7,11 @@ import time
 from collections import Counter
 
 import pytest
+import test_spark_delta
+import test_spark_tables
 from confluent_kafka.admin import AdminClient, NewTopic
 from kills import Feed
 from test_spark_killed import World
-from test_spark_tables import read
 
 from spark_local.engine import jars, java
 from spark_local.jobfile import load
@@ -32,7 +33,7 @@ first = "100 ms"
 longest = "1 s"
 attempts = 1000
 [sink]
-table = {{path = "{lake}", name = "db.{name}", maintain = "3 s", keep = "1 s"}}
+table = {{path = "{lake}", name = "db.{name}", format = "{form}", maintain = "3 s", keep = "1 s"}}
 """
 JOBS = {
     "copies": 'sql = "SELECT id, who FROM events"' + COMMON,
@@ -41,15 +42,21 @@ JOBS = {
 }  # fmt: skip
 
 
-def tables(lake):
+READERS = {"iceberg": test_spark_tables.read, "delta": test_spark_delta.read}
+
+
+def tables(form, lake):
     """(copies, totals) as a reader without Spark finds them."""
+    read = READERS[form]
     copies = Counter((row["id"], row["who"]) for row in read(lake, "copies"))
     return copies, Counter((row["who"], row["n"]) for row in read(lake, "totals"))
 
 
-def test_a_table_is_what_a_batch_computes_after_every_kill(tmp_path):
-    if (why := java.unavailable()) or not jars.has_tables():
-        pytest.skip(why or "Apache Iceberg's jar is not here")
+@pytest.mark.parametrize("form", READERS)
+def test_a_table_is_what_a_batch_computes_after_every_kill(tmp_path, form):
+    there = {"iceberg": jars.has_tables, "delta": jars.has_delta}[form]
+    if (why := java.unavailable()) or not there():
+        pytest.skip(why or f"the jars of {form} are not here")
     chance = random.Random(int(os.environ.get("PENSTOCK_TEST_SEED", 1)))
     world, lake = World(tmp_path), tmp_path / "lake"
     try:
@@ -58,7 +65,7 @@ def test_a_table_is_what_a_batch_computes_after_every_kill(tmp_path):
         places = {}
         for name, text in JOBS.items():
             file = tmp_path / f"{name}.toml"
-            file.write_text(text.format(lake=lake, name=name))
+            file.write_text(text.format(lake=lake, name=name, form=form))
             places[name] = world.folder.add(load(file))
         with Feed(world.appliance.bootstrap, "in") as feed:
             world.until(places, "in", 1)
@@ -73,7 +80,7 @@ def test_a_table_is_what_a_batch_computes_after_every_kill(tmp_path):
         while any(place.state().get("state") != "stopped" for place in places.values()):
             assert time.monotonic() < end, world.story(places)
             time.sleep(0.1)
-        copies, totals = tables(lake)
+        copies, totals = tables(form, lake)
         assert copies == Counter((one["id"], one["who"]) for one in written)
         assert totals == Counter(Counter(one["who"] for one in written).items())
     finally:

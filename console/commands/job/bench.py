@@ -34,7 +34,8 @@ def command(
     folder: Folder, link: Link, job: str, records: int, master: str, memory: str, output: str
 ) -> int:
     """Measure how many records a job reads in a second on this machine, and how long each stage of
-    a micro-batch takes. Rows go to a topic of its own, which is deleted at the end.
+    a micro-batch takes. Rows go to a topic, folder or table of its own, which is
+    deleted at the end.
 
     \b
     penstock job bench delays.toml

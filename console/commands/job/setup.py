@@ -18,8 +18,10 @@ from spark_local.cause import JobError
 @click.option(
     "--tables", is_flag=True, help="Also Apache Iceberg, which [sink.table] needs (47 MB)."
 )
+@click.option("--delta", is_flag=True, help="Also Delta Lake, for tables of that format (8 MB).")
+@click.option("--s3", "store", is_flag=True, help="Also what tables in buckets need (64 MB).")
 @formatted
-def command(jars: tuple[str, ...], tables: bool, output: str) -> int:
+def command(jars: tuple[str, ...], tables: bool, delta: bool, store: bool, output: str) -> int:
     """Download the jars of Spark's Kafka connector for the installed PySpark into your cache
     folder. Jobs then start without network access.
 
@@ -34,6 +36,10 @@ def command(jars: tuple[str, ...], tables: bool, output: str) -> int:
         kept.fetch()
         if tables:
             kept.fetch_tables()
+        if delta:
+            kept.fetch_delta()
+        if store:
+            kept.fetch_store()
         for jar in jars:
             kept.add(Path(jar))
         rows = [

@@ -10,6 +10,7 @@ from console.flags.output import formatted
 from console.model.asking.failure import OK, Failure
 from console.show.output import emit, print_note
 from spark_local import topic_table
+from spark_local.job import DELTA, ICEBERG
 from spark_local.jobfile import parse
 
 
@@ -27,6 +28,8 @@ from spark_local.jobfile import parse
 )
 @click.option("--partition-by", "parts", multiple=True, metavar="COLUMN",
               help="Partition the table, days(at) for one; may be repeated.")  # fmt: skip
+@click.option("--table-format", type=click.Choice([ICEBERG, DELTA]), default=ICEBERG,
+              help="Format of the table.")  # fmt: skip
 @click.option("--file", metavar="FILE", help="Where the job file is written; NAME-table.toml.")
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
 @dry_run_option
@@ -39,12 +42,14 @@ def command(
     form: str,
     key: str | None,
     parts: tuple[str, ...],
+    table_format: str,
     file: str | None,
     force: bool,
     dry_run: bool,
     output: str,
 ) -> int:
-    """Write the job file that keeps a topic as a table of Apache Iceberg below the folder PATH.
+    """Write the job file that keeps a topic as a table of Apache Iceberg or Delta Lake below PATH,
+    a folder or s3://bucket/prefix.
 
     Without --schema the table has key, value, headers, timestamp, partition and offset of each
     record. With --key there is one row for each key, and a record without a value deletes it.
@@ -56,12 +61,13 @@ def command(
     """
     wanted = topic_table.Wanted(
         topic=name,
-        path=str(Path(path).absolute()),
+        path=path if path.startswith("s3://") else str(Path(path).absolute()),
         table=table or topic_table.table_name(name),
         schema=schema,
         key=key,
         partition_by=parts,
         format=form,
+        table_format=table_format,
     )
     target = Path(file or f"{topic_table.job_name(name)}.toml")
     try:
@@ -72,7 +78,8 @@ def command(
     job = parse(text, target)
     if not dry_run:
         _write(target, text, force)
-        print_note(f"Next: penstock job setup --tables, then penstock job add {target}")
+        flag = "delta" if table_format == DELTA else "tables"
+        print_note(f"Next: penstock job setup --{flag}, then penstock job add {target}")
     done = "would be written" if dry_run else "written"
     emit([{"file": str(target), "status": done, "job": job.name, "table": wanted.table}], output)
     return OK

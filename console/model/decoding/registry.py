@@ -11,13 +11,13 @@ import base64
 import json
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from console.model.asking.failure import usage
 from console.model.decoding import schemas
-from console.model.decoding.decoded import Unfit
+from console.model.decoding.decoded import AVRO, JSON, PROTOBUF, Unfit
 from console.model.decoding.schemas import JsonSchema, Schema
 
 _HEAD: Final = 5
@@ -28,6 +28,8 @@ _MOST_KEPT: Final = 1000
 _MOST_REFERENCES: Final = 200
 _ACCEPT: Final = "application/vnd.schemaregistry.v1+json, application/json"
 
+_KINDS: Final = {"AVRO": AVRO, "PROTOBUF": PROTOBUF, "JSON": JSON}
+
 Get = Callable[[str], bytes]
 """What is behind an address. Raises OSError or ValueError."""
 
@@ -37,6 +39,16 @@ def framed(data: bytes) -> tuple[int, bytes] | None:
     if len(data) < _HEAD or data[0]:
         return None
     return int.from_bytes(data[1:_HEAD], "big"), data[_HEAD:]
+
+
+class Newest(NamedTuple):
+    """The newest version of a subject. number: the schema's. kind: AVRO, PROTOBUF or JSON. schema,
+    references: Avro's as JSON's objects, in an order in which each is complete."""
+
+    number: int
+    kind: str
+    schema: Any
+    references: tuple[Any, ...]
 
 
 class Registry:
@@ -72,6 +84,17 @@ class Registry:
             raise Unfit(told) from None
         _keep(self._known, number, found)
         return found
+
+    def newest(self, subject: str) -> Newest:
+        """Raises Unfit when it cannot be had. It is asked each time."""
+        answer = self._asked(f"/subjects/{quote(subject, safe='')}/versions/latest")
+        number, kind = answer.get("id"), _KINDS.get(answer.get("schemaType") or "AVRO")
+        if not isinstance(number, int) or not 0 <= number < 1 << 32 or kind is None:
+            raise Unfit("the registry did not answer as one does")
+        found: dict[str, Any] = {}
+        if kind == AVRO:
+            self._references(answer, found, "")
+        return Newest(number, kind, _json(answer["schema"]), tuple(map(_json, found.values())))
 
     def _read(self, number: int) -> Schema:
         answer = self._asked(f"/schemas/ids/{number}")
