@@ -50,6 +50,7 @@ PROOFS = (
     "software/test_identity_provider.py",
     "software/test_kafkajs.py",
     "software/test_python_frameworks.py",
+    "spark/test_first_job.py",
     "spark/test_job_bench.py::test_a_job_is_measured_and_leaves_nothing",
     "spark/test_job_by_tokens.py",
     "spark/test_secured_job.py::test_a_job_logs_in_and_nothing_tells_its_password",
