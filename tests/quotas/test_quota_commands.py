@@ -54,7 +54,7 @@ def test_quotas_are_planned_set_described_and_unset(run):
         (("set", "--user", "u", "mutations=5k"), "not a rate"),
         (("set", "--user", "u", "produce=0"), "greater than 0"),
         (("set", "--user", "u", "speed=1"), "not a quota"),
-        (("set", "--user", "u", "--ip", "10.0.0.1", "produce=1"), "alone"),
+        (("set", "--user", "u", "--ip", "10.0.0.1", "produce=1"), "cannot be combined"),
         (("unset", "--user", "u"), "--all"),
     ],
 )

@@ -89,10 +89,10 @@ def test_what_the_topic_has_is_known(checkpoint, kept, found, newest):
         (Checkpoint("q", 5), {"stranger": 1}, "another job of the name j has committed"),
         (Checkpoint("q", 5, {}), {}, "batch 5 may be in the topic or not"),
         (Checkpoint("q", 5, {}), {"older": 50}, "batch 5 may be in the topic or not"),
-        (Checkpoint("q", 4), {"q": 4}, "goes on with batch 4, and the topic has what batch 4"),
+        (Checkpoint("q", 4), {"q": 4}, "continues with batch 4, and the topic has what batch 4"),
         (Checkpoint("q", 4, {("from-q", "0"): 39}), {"q": 4}, "one of them lost what came last"),
-        (Checkpoint("q", 3, {}), {"q": 4}, "goes on with batch 3"),
-        (Checkpoint("q", 6), {"q": 4}, "goes on with batch 6"),
+        (Checkpoint("q", 3, {}), {"q": 4}, "continues with batch 3"),
+        (Checkpoint("q", 6), {"q": 4}, "continues with batch 6"),
     ],
 )
 def test_where_nobody_can_know_it_is_refused_with_a_remedy(checkpoint, found, said):

@@ -231,7 +231,7 @@ def test_a_topic_that_is_created_again_is_another_topic(bench):
     place.wish_for("stopped")
     told = bench.state(place, "stopped")
     assert (told["progress"]["lost_records"], told["progress"]["lost_unknown"]) == (0, 1)
-    assert "goes on at its start (partition: offset 0: 0)" in place.log_file.read_text()
+    assert "continues at its start (partition: offset 0: 0)" in place.log_file.read_text()
 
     create_again(bench, source, "newer")  # while it rests, and with fewer than before
     place.wish_for("running")
