@@ -119,7 +119,7 @@ def test_the_overview_tells_of_what_hangs_until_it_is_aborted(unverified):
     at = txn_story.hang(link, "txn.overview", 1, producer_id=4713)
 
     async def act(seat):
-        await seat.sees("! a transaction of producer 4713, which nobody ends", "of txn.overview-1")
+        await seat.sees("! a transaction of producer 4713, which hangs", "of txn.overview-1")
         transaction_changes.abort_hanging("txn.overview", 1, at).plan(link).apply(link)
         await seat.sees("Nothing needs attention")
 
