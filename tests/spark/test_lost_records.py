@@ -45,7 +45,7 @@ def test_a_job_stops_with_a_sentence_or_says_how_it_goes_on():
     assert error.problem == "topic t was deleted and created again: it is another topic"
     assert "penstock job reset j" in error.remedy
     assert continued(made).endswith(
-        "goes on at its start (partition: offset 0: 3), and the number of lost records is unknown"
+        "continues at its start (partition: offset 0: 3), and the number of lost records is unknown"
     )
     (gone,) = losses("t", Known(OLD), state(32, 50), {"0": 20})
     assert "records of topic t, partition 0, were deleted before" in stopped("j", gone).problem
