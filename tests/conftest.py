@@ -137,6 +137,8 @@ def pytest_collection(session):
 def pytest_collection_modifyitems(config, items):
     tiers.mark_and_order(items, worker=hasattr(config, "workerinput"))
     for item in items:
+        if " at 0x" in item.nodeid:
+            raise pytest.UsageError(f"{item.nodeid}: each worker has another address: give an id")
         mark = item.get_closest_marker("interpreted")
         if mark is not None:
             (reason,) = mark.args

@@ -78,7 +78,7 @@ def sparse(near, file):
         {"content": telling(), "descriptors": lambda near, file: [near, near]},
         {"descriptors": sparse},
     ],
-    ids=lambda lie: str(lie)[:60],
+    ids=" and ".join,
 )
 def test_a_lie_about_a_guest_is_no_guest_and_keeps_nothing(ends, lie):
     before = descriptors()

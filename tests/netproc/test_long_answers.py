@@ -16,7 +16,7 @@ from appliance.netproc.files.page_cache import PageCache
 from appliance.netproc.transport.transport import Plain
 from tests.netproc.netproc_world import World
 from tests.netproc.test_fetched_files import BATCH, fetch, fetch_values, produce, turn
-from tests.netproc.test_sending import asked, counts
+from tests.netproc.test_sending import Wire, asked, counts
 
 LIMIT_S = 60
 TEXT = os.urandom(1 << 20) * 6
@@ -156,10 +156,14 @@ def test_an_exception_of_the_thread_costs_one_connection(answers, segment, clien
         asked(client.sending, [FileRange(segment, 0, len(TEXT))])
     bug = KeyError("planted")
 
-    def fail(transport, now_ns):
-        raise bug
+    class Broken(Wire):
+        def send_file(self, fd, position, count):
+            raise bug
 
-    first.sending = SimpleNamespace(send_answers=fail, lent=False)
+    plain, broken = first.transport, Broken(sends_files=True)
+    assert first.sending.send_answers(plain, 1) == FULL
+    broken.sock, broken.fd = plain.sock, plain.fd
+    first.transport = broken
     assert answers.lend(first)
     assert second.flush(answers) == LENT
     assert second.read(len(TEXT)) == TEXT

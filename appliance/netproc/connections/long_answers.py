@@ -18,7 +18,7 @@ from typing import Final, Protocol
 from appliance.base.clock import Clock
 from appliance.netproc.connections.sending import COLD, FULL, LENT, SHARE, Sending
 from appliance.netproc.transport.transport import Transport
-from appliance.shell.loop import Loop
+from appliance.shell.loop import FileHandler
 
 SIDE_BY_SIDE_NS: Final = 100_000_000
 """So long after another one sent something a connection is not alone: its long answers make way.
@@ -39,10 +39,18 @@ class Lender(Protocol):
         ...
 
 
+class Watch(Protocol):
+    """The loop, as far as it is needed here."""
+
+    def register(self, fd: int, mask: int, handler: FileHandler) -> None: ...
+
+    def unregister(self, fd: int) -> None: ...
+
+
 class LongAnswers:
     """The thread begins with the first long answer and ends with the process."""
 
-    def __init__(self, loop: Loop, clock: Clock) -> None:
+    def __init__(self, loop: Watch, clock: Clock) -> None:
         self._loop = loop
         self._clock = clock
         self._lent: deque[Lender] = deque()
