@@ -6,12 +6,15 @@ leaves nothing behind. Nothing here sleeps: readiness comes through a pipe, ends
 
 import fcntl
 import os
+import random
 import select
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
@@ -29,6 +32,9 @@ STOP_LIMIT_S: Final = 60.0
 OURSELVES: Final = (sys.executable, "-P", "-m", "console")
 """The `penstock` command of this interpreter. -P: a console.py of the user's, in the folder where
 this is called, is not taken for ours."""
+_PORTS: Final = range(10_000, 20_000)
+"""Below those that the system gives to outgoing connections, one of which would have the port of an
+appliance that is restarted."""
 _SHM: Final = Path("/dev/shm")
 _NAMED_S: Final = 5.0
 """Seconds that a segment of an appliance that starts may have a name, at most."""
@@ -51,6 +57,15 @@ def environment() -> dict[str, str]:
         return dict(os.environ)
     known = os.environ.get("PYTHONPATH", "")
     return {**os.environ, "PYTHONPATH": f"{home}{os.pathsep}{known}" if known else str(home)}
+
+
+def _find_port() -> int:
+    """A free port of the loopback; 0 when none is found, so that the system chooses one."""
+    for port in random.sample(_PORTS, 100):
+        with suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
+    return 0
 
 
 class Appliance:
@@ -157,6 +172,8 @@ class Appliance:
             raise ApplianceError(f"{self.data_dir} is in use by process {holder}")
         self.data_dir.parent.mkdir(parents=True, exist_ok=True)
         self._prepare_start()
+        if not self._port and "listeners" not in self.settings:
+            self._port = _find_port()
         self._shm_before = _shared_memory()
         ours, theirs = os.pipe()
         try:

@@ -139,7 +139,7 @@ def test_the_fixtures_appliances(tmp_path):
 
 def test_run_ends_with_the_shell_that_called_it(tmp_path):
     """Also where nothing tells it: a shell that is killed passes no signal on."""
-    line = f"{' '.join(PENSTOCK)} run -- sh -c 'echo ready; sleep 300' & wait"
+    line = f"{' '.join(PENSTOCK)} run -- sh -c 'echo ready; exec sleep 300' & wait"
     with parent(["sh", "-c", line], tmp_path) as (process, _):
         assert len(killed(process)) >= 5
 

@@ -177,10 +177,14 @@ def test_records_are_read_from_a_place_and_as_a_member(link, topic):
     assert [(one.offset, one.value, one.key) for one in records] == [
         (n, b"%d" % n, b"k") for n in range(1, 6)
     ]
-    mine = reading.read_as_member(link, name, [topic], Place(START), exit_at_end=True, count=4)
+    mine = reading.read_as_member(
+        link, name, [topic], Place(START), exit_at_end=True, count=4, remark=str
+    )
     assert sum(map(len, mine)) == 4
     assert groups.committed(link, [name])[name][topic, 0] == 4
-    rest = reading.read_as_member(link, name, [topic], Place(END), exit_at_end=True, count=None)
+    rest = reading.read_as_member(
+        link, name, [topic], Place(END), exit_at_end=True, count=None, remark=str
+    )
     assert [one.offset for some in rest for one in some] == [4, 5]
 
 

@@ -17,7 +17,7 @@ PLANTED = """
 from appliance.exporter.scrape import Exporter
 from appliance.ioproc.retention.housekeeping import Housekeeping
 from appliance.ioproc.replication.replicas import Replicas
-from appliance.ioproc.log_folders.directory_reports import Whereabouts
+from appliance.ioproc.log_folders.directory_reports import DirectoryReports
 
 def fail(*args, **more):
     raise KeyError("planted")
@@ -32,7 +32,7 @@ def leads(self, partition):
 Replicas.leads = leads
 Housekeeping._checkpoint_watermarks = Housekeeping._checkpoint_recovery_points = fail
 Housekeeping._begin_round = fail
-Whereabouts.tick = fail
+DirectoryReports.tick = fail
 Exporter.sample_all = fail
 """
 
