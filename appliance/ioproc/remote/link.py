@@ -21,7 +21,7 @@ from threading import Lock, Thread
 from typing import Any, Final, NamedTuple, Protocol
 
 import appliance
-from appliance.ioproc.remote.process import FAULT, PROCESS, THREADS
+from appliance.ioproc.remote.failures import FAULT, PROCESS, THREADS
 from appliance.remotelog.records import RemoteLogSegmentMetadataRecord, encode_record
 
 _ROOT: Final = str(Path(next(iter(appliance.__path__))).parent)

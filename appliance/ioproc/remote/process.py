@@ -23,6 +23,14 @@ from typing import Any, Final
 from appliance.base.errors import StorageFailed
 from appliance.base.object_store import StoreRefused, open_store
 from appliance.base.os_disk import OsDisk
+from appliance.ioproc.remote.failures import (
+    FAULT,
+    GARBAGE,
+    LOCAL,
+    MISSING,
+    STORE,
+    THREADS,
+)
 from appliance.ioproc.remote_reads.checked_files import RemoteGarbage, fetch_chunk, fetch_index
 from appliance.remotelog.objects import LOG, RemoteFilesMissing, RemoteObjects
 from appliance.remotelog.records import RemoteLogSegmentMetadataRecord, decode_record
@@ -36,19 +44,6 @@ _SAID: Final = 300
 
 READS: Final = frozenset(("range", "index", "file", "remove"))
 """Questions of readers; all others are of copies and deletions."""
-
-THREADS: Final = "threads"
-"""A line that changes how many threads there are, and has no answer."""
-
-STORE: Final = "store"
-MISSING: Final = "missing"
-LOCAL: Final = "local"
-FAULT: Final = "fault"
-PROCESS: Final = "process"
-GARBAGE: Final = "garbage"
-"""Kinds of failures: the store refuses; it has not the bytes that the metadata says; a file of this
-host cannot be read or written; an exception that nobody expected; the process ended; the store has
-other bytes than were written."""
 
 
 class TransferRate:

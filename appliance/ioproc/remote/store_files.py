@@ -6,8 +6,8 @@ Called by `remote_reads/remote_files.py`, whose `FileFetcher` this is.
 from collections.abc import Callable
 from typing import Final
 
+from appliance.ioproc.remote.failures import PROCESS
 from appliance.ioproc.remote.link import StoreChannel, ask_file, ask_remove
-from appliance.ioproc.remote.process import PROCESS
 from appliance.ioproc.remote_reads.remote_files import FileArrival
 from appliance.remotelog.records import RemoteLogSegmentMetadataRecord
 

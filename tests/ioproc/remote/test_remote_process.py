@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from appliance.ioproc.remote import process
+from appliance.ioproc.remote import failures
 from appliance.ioproc.remote.link import (
     RemoteLink,
     ask_copy,
@@ -132,7 +132,7 @@ def test_what_is_deleted_is_gone_and_its_neighbour_is_not(asker):
     into = str(asker.folder / "cached")
     [gone] = asker.ask(ask_range(segment(0), 0, 10, into))
     [there] = asker.ask(ask_range(segment(1), 0, 10, into))
-    assert (gone.kind, there.failure) == (process.STORE, "")
+    assert (gone.kind, there.failure) == (failures.STORE, "")
     [listed] = asker.ask({"op": "list", "topic-id": TOPIC_ID.hex(), "partition": 3})
     assert listed.fields == {"whole": [[10, segment(1).remote_log_segment_id.id.hex(), len(BYTES)]],
                              "orphans": []}  # fmt: skip
@@ -158,13 +158,13 @@ def test_a_refusal_is_one_answer_and_says_what_refused(tmp_path):
             ask_range(segment(), 0, 10, str(asker.folder / "x")),
         )
         assert (short.kind, away.kind, late.kind, odd.kind, fine.kind) == (
-            process.MISSING, process.STORE, process.LOCAL, process.FAULT, "",
+            failures.MISSING, failures.STORE, failures.LOCAL, failures.FAULT, "",
         )  # fmt: skip
         assert "50 bytes from 50 on" in short.failure and "too early" in late.failure
         assert "No such file" in away.failure and "no such thing" in odd.failure
         os.unlink(asker.paths[LOG])
         [gone] = asker.ask(asker.copy(segment(3)))
-        assert gone.kind == process.LOCAL and asker.paths[LOG] in gone.failure
+        assert gone.kind == failures.LOCAL and asker.paths[LOG] in gone.failure
     finally:
         asker.link.close()
 
@@ -173,7 +173,7 @@ def test_a_store_that_cannot_be_opened_refuses_each_question(tmp_path):
     asker = Asker("ftp://somewhere", tmp_path / "local")
     try:
         first, second = asker.ask(ask_delete(segment()), ask_delete(segment()))
-        assert first.kind == second.kind == process.STORE
+        assert first.kind == second.kind == failures.STORE
         assert "ftp://somewhere is neither file:///FOLDER nor s3://" in first.failure
     finally:
         asker.link.close()
@@ -191,7 +191,7 @@ def test_the_process_dies_and_each_question_has_its_answer(tmp_path):
         assert first.tag == (1,)
         asker.link.kill()
         [cut] = asker.wait(1)
-        assert (cut.tag, cut.kind) == ((0,), process.PROCESS)
+        assert (cut.tag, cut.kind) == ((0,), failures.PROCESS)
         assert cut.failure == f"the process ended: status {-signal.SIGKILL}"
         [again] = asker.ask(asker.copy(segment()))
         assert again.failure == ""
@@ -204,7 +204,7 @@ def test_a_question_that_cannot_be_sent_is_answered(tmp_path):
     asker = Asker(f"file://{tmp_path}/remote", tmp_path / "local")
     try:
         odd, fine = asker.ask({"op": object()}, ask_delete(segment()))
-        assert (odd.kind, fine.failure) == (process.FAULT, "")
+        assert (odd.kind, fine.failure) == (failures.FAULT, "")
         assert "TypeError" in odd.failure
     finally:
         asker.link.close()
