@@ -77,4 +77,5 @@ def run(seat: Seat) -> int:
     signal.signal(PART, lambda _number, _frame: server.begin_handover())
     signal.signal(LEAVE, lambda _number, _frame: server.begin_handover(for_good=True))
     loop.run(server)
+    server.close()
     return ANEW if server.parted else 0

@@ -253,6 +253,11 @@ class Server:
     def _protocol(self, listener: int) -> str:
         return self.sealing.protocol(self.shared.listeners[listener])
 
+    def close(self) -> None:
+        """End the thread of long answers; nobody is connected any more."""
+        if self.shared.long_answers is not None:
+            self.shared.long_answers.end_thread()
+
     def peers_changed(self, peers: list[Peer]) -> None:
         """Fail everything asked of these dead processes with retriable errors."""
         homes = {CONTROL_HOME if peer.kind == CONTROL else peer.index for peer in peers}

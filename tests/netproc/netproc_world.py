@@ -7,6 +7,7 @@ the test in the place of the I/O process (or a real one, when it is asked for on
 import os
 import socket
 import struct
+import time
 from contextlib import suppress
 
 from kio.index import load_request_schema
@@ -158,10 +159,17 @@ class World:
     def close(self):
         for one in self.clients:
             one.close()
-        for connection in list(self.server.shared.open.values()):
+        shared = self.server.shared
+        lent = [one for one in shared.open.values() if one.sending.lent]
+        for connection in list(shared.open.values()):
             connection.close()
+        while any(one.sending.lent for one in lent):
+            shared.long_answers.ready(READABLE)
+            time.sleep(0.0005)
+        self.server.close()
         if self.shell is not None:
             self.shell.close()
+            self.shell.workers.probes.close()  # a process does not wait for it: a disk may hang
         self.loop.close()
         for door in self.doors:
             door.close()

@@ -82,8 +82,9 @@ def clients():
 
 @pytest.fixture
 def answers():
-    """Its thread ends with the process: it waits for a descriptor that nobody rings."""
-    return LongAnswers(Doorbells(), OsClock())
+    made = LongAnswers(Doorbells(), OsClock())
+    yield made
+    made.end_thread()
 
 
 def wait_back(answers, *lenders):
@@ -225,13 +226,8 @@ def world(tmp_path):
     one.io_process()
     producer = one.client("producer")
     produce(one, producer, 12)
-    open_ones = one.server.shared.open
     yield one
-    lent = [connection for connection in open_ones.values() if connection.sending.lent]
     one.close()
-    while any(connection.sending.lent for connection in lent):
-        one.server.shared.long_answers.ready(1)
-        time.sleep(0.0005)
 
 
 def lend(world, client):

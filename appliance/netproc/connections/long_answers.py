@@ -57,6 +57,8 @@ class LongAnswers:
         self._done: deque[tuple[Lender, Exception | None]] = deque()
         self._epoll: select.epoll | None = None
         self._wake = self._bell = -1
+        self._thread: threading.Thread | None = None
+        self._ending = False
         # The thread's own:
         self._due: dict[int, Lender] = {}  # may send now
         self._cold: dict[int, Lender] = {}  # wait for the disk
@@ -92,6 +94,19 @@ class LongAnswers:
             lender.sending.lent = False
             lender.take_back(problem)
 
+    def end_thread(self) -> None:
+        """Wait until it has ended. What is lent then is not given back."""
+        if self._epoll is None or self._thread is None:
+            return
+        self._ending = True
+        os.eventfd_write(self._wake, 1)
+        self._thread.join()
+        self._loop.unregister(self._bell)
+        self._epoll.close()
+        os.close(self._wake)
+        os.close(self._bell)
+        self._forget()
+
     def _start_thread(self) -> bool:
         """False: not now; the next long answer tries again."""
         with contextlib.ExitStack() as undo:
@@ -107,7 +122,9 @@ class LongAnswers:
                 undo.callback(self._loop.unregister, bell)
                 self._epoll, self._wake, self._bell = epoll, wake, bell
                 undo.callback(self._forget)
-                threading.Thread(target=self._run, name="long answers", daemon=True).start()
+                thread = threading.Thread(target=self._run, name="long answers", daemon=True)
+                thread.start()
+                self._thread = thread
             except (OSError, RuntimeError):  # "can't start new thread"
                 return False
             undo.pop_all()
@@ -119,7 +136,7 @@ class LongAnswers:
     # The thread -----------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        while True:
+        while not self._ending:
             self.send_turn()
 
     def send_turn(self) -> None:
