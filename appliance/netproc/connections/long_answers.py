@@ -57,7 +57,7 @@ class LongAnswers:
         self._done: deque[tuple[Lender, Exception | None]] = deque()
         self._epoll: select.epoll | None = None
         self._wake = self._bell = -1
-        self._thread: threading.Thread | None = None
+        self._sender: threading.Thread | None = None
         self._ending = False
         # The thread's own:
         self._due: dict[int, Lender] = {}  # may send now
@@ -96,11 +96,11 @@ class LongAnswers:
 
     def end_thread(self) -> None:
         """Wait until it has ended. What is lent then is not given back."""
-        if self._epoll is None or self._thread is None:
+        if self._epoll is None or self._sender is None:
             return
         self._ending = True
         os.eventfd_write(self._wake, 1)
-        self._thread.join()
+        self._sender.join()
         self._loop.unregister(self._bell)
         self._epoll.close()
         os.close(self._wake)
@@ -124,7 +124,7 @@ class LongAnswers:
                 undo.callback(self._forget)
                 thread = threading.Thread(target=self._run, name="long answers", daemon=True)
                 thread.start()
-                self._thread = thread
+                self._sender = thread
             except (OSError, RuntimeError):  # "can't start new thread"
                 return False
             undo.pop_all()
