@@ -25,6 +25,7 @@ SIDE_BY_SIDE_NS: Final = 100_000_000
 Alone, it would only wait for the thread to wake up."""
 _EVENTS: Final = 256
 _COLD_S: Final = 0.001
+_END_S: Final = 5.0
 _WATCHED: Final = select.EPOLLOUT | select.EPOLLET
 
 
@@ -95,12 +96,15 @@ class LongAnswers:
             lender.take_back(problem)
 
     def end_thread(self) -> None:
-        """Wait until it has ended. What is lent then is not given back."""
+        """End it. What is lent then is not given back. One that waits for a disk that answers
+        nothing more ends with the process."""
         if self._epoll is None or self._sender is None:
             return
         self._ending = True
         os.eventfd_write(self._wake, 1)
-        self._sender.join()
+        self._sender.join(_END_S)
+        if self._sender.is_alive():
+            return
         self._loop.unregister(self._bell)
         self._epoll.close()
         os.close(self._wake)
