@@ -5,6 +5,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 WIDEST = 120
+WIDEST_HEADING = 90
+"""A wider one has the paragraph below it in it."""
 MADE = {"docs/metrics.md"}
 """Pages that a command prints, and `docs/reference`."""
 
@@ -32,6 +34,16 @@ def test_lines_of_prose_fit():
         if str(path.relative_to(ROOT)) not in MADE
         for number, line in prose(path.read_text())
         if len(line) > WIDEST and len(re.sub(r"`[^`]*`|\S+", "x", line)) > 1
+    ]
+    assert not wide, wide
+
+
+def test_a_heading_stands_alone():
+    wide = [
+        f"{path.relative_to(ROOT)}:{number}: {line[:40]}"
+        for path in pages()
+        for number, line in prose(path.read_text())
+        if line.startswith("#") and len(line) > WIDEST_HEADING
     ]
     assert not wide, wide
 
