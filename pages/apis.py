@@ -17,8 +17,8 @@ _INTRO: Final = f"""\
 
 {NOTE}
 
-What ApiVersions tells clients, by API key. A client asks in a version that both know. Where an answer differs from Apache Kafka's on purpose,
-[differences](../differences.md) says so.
+What ApiVersions tells clients, by API key. A client asks in a version that both know. Where an answer differs from
+Apache Kafka's on purpose, [differences](../differences.md) says so.
 """
 _LISTENERS: Final = """\
 ## On the listeners of controllers

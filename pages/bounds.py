@@ -13,9 +13,9 @@ _INTRO: Final = f"""\
 {NOTE}
 
 No client may use more of the appliance than these bounds allow. Each time one is reached, the metric
-`penstock_bound_reached_total{{bound="NAME"}}` counts, and the event of its row has the field `bound=NAME`, at most one line a second.
-`penstock doctor` warns of bounds that were reached in the last hour, and notes earlier ones until the next start. Settings marked *dynamic*
-apply at once (`penstock config set broker`), the others after a restart.
+`penstock_bound_reached_total{{bound="NAME"}}` counts, and the event of its row has the field `bound=NAME`, at most one
+line a second. `penstock doctor` warns of bounds that were reached in the last hour, and notes earlier ones until the
+next start. Settings marked *dynamic* apply at once (`penstock config set broker`), the others after a restart.
 """
 
 

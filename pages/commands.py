@@ -9,16 +9,17 @@ from typing import Final, NamedTuple
 import click
 
 from console.root import root
-from pages.markdown import NOTE, code, plain, table
+from pages.markdown import NOTE, code, plain, table, wrap
 
 _INTRO: Final = f"""\
 # Commands
 
 {NOTE}
 
-`penstock COMMAND --help` says the same in a terminal. What a command prints goes to stdout, what it says of it to stderr. Exit codes: 0 ok, 1 refused
-or failed, 2 usage or settings, 3 unreachable or too late, 4 a check came out negative, 130 Ctrl-C. TAB completes in bash once
-`eval "$(_PENSTOCK_COMPLETE=bash_source penstock)"` was run; in zsh and fish with `zsh_source` and `fish_source`.
+`penstock COMMAND --help` says the same in a terminal. What a command prints goes to stdout, what it says of it to
+stderr. Exit codes: 0 ok, 1 refused or failed, 2 usage or settings, 3 unreachable or too late, 4 a check came out
+negative, 130 Ctrl-C. TAB completes in bash once `eval "$(_PENSTOCK_COMPLETE=bash_source penstock)"` was run; in zsh and
+fish with `zsh_source` and `fish_source`.
 """
 _MANY: Final = 20
 """An option that so many commands have is described once."""
@@ -67,7 +68,7 @@ def _section(one: Found, common: list[Row]) -> str:
     if own := [row for row in rows if row not in common]:
         parts.append(table(_HEAD, own))
     if shared := [row[0].split(", ")[0] for row in rows if row in common]:
-        parts.append(f"And {', '.join(shared)}, as above.\n")
+        parts.append(wrap(f"And {', '.join(shared)}, as above.") + "\n")
     parts.append(_prose(one.command.epilog or ""))
     return "\n".join(part for part in parts if part)
 
@@ -125,5 +126,5 @@ def _prose(told: str) -> str:
         if lines[0].strip() == "\b":
             parts.append("```text\n" + "\n".join(lines[1:]).rstrip() + "\n```\n")
         elif paragraph.strip():
-            parts.append(plain(" ".join(line.strip() for line in lines)) + "\n")
+            parts.append(wrap(plain(" ".join(line.strip() for line in lines))) + "\n")
     return "\n".join(parts)

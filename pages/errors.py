@@ -11,14 +11,15 @@ _INTRO: Final = f"""\
 
 {NOTE}
 
-Kafka's, by number, as clients and `penstock` show them. *Again*: a client tries again by itself. `penstock explain NAME` says the same at a terminal.
-Codes of parts that are not served here are listed because a client's library knows them.
+Kafka's, by number, as clients and `penstock` show them. *Again*: a client tries again by itself.
+`penstock explain NAME` says the same at a terminal. Codes of parts that are not served here are listed because a
+client's library knows them.
 """
 _OURS: Final = """\
 ## Of commands
 
-Where Kafka has no name for what went wrong, `penstock` has one of its own: in brackets behind the text, with `-o json` the field `code` of the error. What lines of the log mean,
-[events](events.md) says.
+Where Kafka has no name for what went wrong, `penstock` has one of its own: in brackets behind the text, with `-o json`
+the field `code` of the error. What lines of the log mean, [events](events.md) says.
 """
 
 

@@ -1,10 +1,12 @@
 """The little Markdown that the made pages need."""
 
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Final
 
 from console.model.asking.explaining import anchor
 
+WIDTH: Final = 120
 NOTE: Final = "Made by `python -m pages`; a test holds it to the code."
 
 
@@ -13,6 +15,11 @@ def plain(text: str) -> str:
     for sign, told in (("\\", "\\\\"), ("*", "\\*"), ("__", "\\_\\_"), ("<", "&lt;")):
         text = text.replace(sign, told)
     return text
+
+
+def wrap(paragraph: str) -> str:
+    """A paragraph in lines of at most WIDTH characters."""
+    return textwrap.fill(paragraph, WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
 def code(text: str) -> str:

@@ -25,19 +25,23 @@ _INTRO: Final = f"""\
 
 {NOTE}
 
-They have Apache Kafka's names. `penstock up --config server.properties -o key=value` takes them, `penstock config lint FILE` checks a file, `penstock config
-set` changes those that may be changed while it runs, `penstock config describe` says what holds and where it comes from. A wrong value is refused with
-its range; a key that nobody knows is warned about. What differs from Apache Kafka's defaults is said in the meaning.
+They have Apache Kafka's names. `penstock up --config server.properties -o key=value` takes them,
+`penstock config lint FILE` checks a file, `penstock config set` changes those that may be changed while it runs,
+`penstock config describe` says what holds and where it comes from. A wrong value is refused with its range; a key that
+nobody knows is warned about. What differs from Apache Kafka's defaults is said in the meaning.
 
-Times and sizes may have a unit in a file, behind `-o` and in every command that changes settings: `7d`, `1h30m`, `500ms` (us, ms, s, m, h, d, w), `10MB` and `1.5GB`
-(powers of 1000), `64MiB` (of 1024). What may be meant in two ways, as `10M`, is refused with what to say instead. What is kept, and what every client is
-told, is the number in the *unit* of the table; Kafka's own tools send that number, and a file that Apache Kafka shall read too has numbers in it
+Times and sizes may have a unit in a file, behind `-o` and in every command that changes settings: `7d`, `1h30m`,
+`500ms` (us, ms, s, m, h, d, w), `10MB` and `1.5GB` (powers of 1000), `64MiB` (of 1024). What may be meant in two ways,
+as `10M`, is refused with what to say instead. What is kept, and what every client is told, is the number in the *unit*
+of the table; Kafka's own tools send that number, and a file that Apache Kafka shall read too has numbers in it
 (`penstock config show FILE` prints them).
 
-Those of TLS, which begin with `ssl.`, and `penstock.ssl.key.location`, may be set for one listener: `listener.name.NAME.ssl.client.auth=required`, NAME in lower case. That wins over the
-setting of all listeners ([why certificates are read as they are](../decisions/0092-certificates-are-read-by-us-and-read-again.md)).
+Those of TLS, which begin with `ssl.`, and `penstock.ssl.key.location`, may be set for one listener:
+`listener.name.NAME.ssl.client.auth=required`, NAME in lower case. That wins over the setting of all listeners ([why
+certificates are read as they are](../decisions/0092-certificates-are-read-by-us-and-read-again.md)).
 
-*Changes*: whether it may be changed while the appliance runs: *yes*, for all brokers or one; *of one broker*, for each alone; else at the next start.
+*Changes*: whether it may be changed while the appliance runs: *yes*, for all brokers or one; *of one broker*, for each
+alone; else at the next start.
 """
 
 
@@ -58,7 +62,7 @@ def text() -> str:
         _settings(own),
         "## Of the broker\n",
         _settings(kafkas),
-        "## Of a topic\n\nEach may be changed while the appliance runs. *Broker's*: the setting of the broker that holds where the topic says nothing.\n",
+        "## Of a topic\n\nEach may be changed while the appliance runs. *Broker's*: the setting of the broker that\nholds where the topic says nothing.\n",
         _topics(),
         "## Of a group\n\nEach may be changed while the appliance runs.\n",
         _short(s for s in groups if not s.inert),
