@@ -264,9 +264,7 @@ class Server:
         self._outbox.drop(homes)
         self.host.forget_files()
         self.host.routing += 1  # a home has forgotten where replicas are that fetch from here
-        if CONTROL_HOME in homes:
-            self._early.clear()
-        self.exchanges.lose_all(homes)
+        self.exchanges.lose_all(homes, self._completions.early_tokens())
 
     def failed(self, file: FileHandler, bug: Exception) -> None:
         """Close the connection whose bytes could not be taken."""

@@ -106,6 +106,8 @@ class Links:
         )
         self._by_peer = {link.peer: link for link in self._links}
         self._sleepers = tuple(seat.doorbells.items())
+        self._slots = seat.ring_slots
+        self._last_said: list[tuple[Peer, list[Message]]] = []
 
     def writer(self, kind: int, index: int) -> RingWriter:
         """The ring to a peer; the same object for ever. While that peer is down every push answers
@@ -132,6 +134,13 @@ class Links:
             epoch = self._epoch_word[0]
         self._epoch = epoch
         return [link.peer for link in self._links if self._renew(link)]
+
+    def take_last_said(self) -> list[tuple[Peer, list[Message]]]:
+        """Returns what the peers that `changed_peers` told of had published and this process had
+        not read: answers, which count though whoever gave them has died since. Only of a netproc:
+        what a dead one asks, nobody waits for."""
+        said, self._last_said = self._last_said, []
+        return said
 
     def confirm(self) -> None:
         """Everything of the peers that `changed_peers` told of has been let go: their successors
@@ -246,6 +255,8 @@ class Links:
         generation = self._table.generation(link.peer) if alive else 0
         if generation == link.generation:
             return False
+        if self._me.kind == NETPROC:
+            self._keep_last_said(link)
         link.close()
         if generation:
             link.generation = generation
@@ -253,6 +264,16 @@ class Links:
             link.writer.reset(shared)
             link.reader.reset(shared)
         return True
+
+    def _keep_last_said(self, link: _Link) -> None:
+        """Control ends in the turn in which it answers whoever gave this node other listeners: on a
+        busy machine its death is seen together with the answer."""
+        try:
+            messages = link.reader.drain(self._slots)
+        except RingBroken:
+            return  # who wrote it is dead already
+        if messages:
+            self._last_said.append((link.peer, messages))
 
     def _accuse(self, link: _Link, broken: RingBroken) -> None:
         self._log.event(3, "ring-broken", peer=str(link.peer), cause=str(broken))

@@ -59,7 +59,8 @@ class Shell(Protocol):
     """The work of a child process in each turn."""
 
     def peers_changed(self, peers: list[Peer]) -> None:
-        """These peers died or were replaced (`links.is_up` tells). What was asked of them is lost;
+        """These peers died or were replaced (`links.is_up` tells). What was asked of them is lost,
+        but for what they had answered, which was handed over before;
         what they asked must be let go, bytes of their arenas included, before this returns."""
         ...
 
@@ -137,11 +138,7 @@ class Loop:
             if self.turns % _TURNS == 0:
                 self._full_passes.collect_busy(began)
             if links.beat(took_ns):
-                changed = links.changed_peers()
-                if changed:
-                    shell.peers_changed(changed)
-                self._rereading.apply_settings()
-                links.confirm()
+                self._renew_peers(shell)
             for peer, messages in links.poll():
                 shell.handle(peer, messages)
             wait_ms = shell.run_once(time.monotonic_ns())
@@ -163,6 +160,17 @@ class Loop:
                         self._late = events[at:]
                         break
             took_ns = worked + time.monotonic_ns() - began
+
+    def _renew_peers(self, shell: Shell) -> None:
+        """Somebody died, or was replaced, or settings changed."""
+        links = self._links
+        changed = links.changed_peers()
+        for peer, messages in links.take_last_said():
+            shell.handle(peer, messages)
+        if changed:
+            shell.peers_changed(changed)
+        self._rereading.apply_settings()
+        links.confirm()
 
     def close(self) -> None:
         """Give the epoll back."""

@@ -143,6 +143,42 @@ def test_rings_of_a_dead_peer_close_and_open_for_its_successor(office):
     assert [m.token for m in successor.poll()[0][1]] == [3]
 
 
+def test_what_a_dead_process_had_answered_is_handed_over_before_its_death(office):
+    """Both are seen in the same turn where a machine is busy: control ends right behind the answer
+    to who gave its node other listeners."""
+    seat = office.seat(NET)
+    net, control, io = Links(seat), office.links(CONTROL_0), office.links(IO)
+    turn(net, control, io)
+    for token in range(300):  # more than one poll takes
+        control.writer(NETPROC, 0).push_with_payload(ANSWERED, 1, 0, token, payload=b"yes")
+    io.writer(NETPROC, 0).push(APPENDED, 1, 1, 300)
+    net.writer(IOPROC, 0).push(APPEND, 0, 1, 5, 0, e=10)
+    for links in (control, io, net):
+        links.flush()
+    for peer in (CONTROL_0, IO):
+        office.table.vacate(peer)
+    office.table.move_epoch()
+    told = []
+
+    class Told(Shell):
+        def peers_changed(self, peers):
+            told.append(set(peers))
+
+        def handle(self, peer, messages):
+            told.append((peer, [one.token for one in messages]))
+
+    loop = Loop(seat, net)
+    loop.run(Told(net, 1))
+    loop.close()
+    assert told == [(CONTROL_0, list(range(300))), (IO, [300]), {CONTROL_0, IO}] or told == [
+        (IO, [300]), (CONTROL_0, list(range(300))), {CONTROL_0, IO}
+    ]  # fmt: skip
+    office.table.vacate(NET)
+    office.table.move_epoch()
+    io.changed_peers()
+    assert io.take_last_said() == [], "nobody waits for what a dead process asked"
+
+
 def test_a_process_that_never_looked_is_not_waited_for_but_one_about_to_look_is(office):
     io = office.links(IO)
     assert office.table.confirmed(IO) == 0

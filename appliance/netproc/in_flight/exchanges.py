@@ -8,6 +8,7 @@ somebody, and ends once; what is answered at once never begins.
 
 import heapq
 from collections import deque
+from collections.abc import Collection
 from typing import Final
 
 from appliance.handlers.exchange import Exchange
@@ -150,11 +151,12 @@ class Exchanges:
         """Note that the question of this index will never be answered."""
         self.lost.append((x, index))
 
-    def lose_all(self, homes: set[int]) -> None:
-        """These processes died: what was asked of them is lost."""
+    def lose_all(self, homes: set[int], answered: Collection[int] = ()) -> None:
+        """These processes died: what was asked of them is lost, but for what they had answered (by
+        token)."""
         for x in self.living.values():
             for index, home in x.pending.items():
-                if home in homes:
+                if home in homes and (x.number << 32 | index) not in answered:
                     self.lost.append((x, index))
 
     def next_lost(self) -> tuple[Exchange, int] | None:

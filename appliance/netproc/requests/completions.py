@@ -102,6 +102,10 @@ class Completions:
             (told if at_once else self.early).append(message)
         return told
 
+    def early_tokens(self) -> set[int]:
+        """Returns the tokens of what control has answered whole, and is not told yet."""
+        return {one.token for one in self.early if not answer_goes_on(one)}
+
     def tell_early(self) -> None:
         """The metadata is replayed: tell what control has said."""
         self.handle(Peer(CONTROL, 0), [])
