@@ -169,12 +169,3 @@ def delete(disk: Disk, path: str, unique: str, due_ms: int, *, sync: bool) -> Re
     if sync:
         disk.sync_dir(folder.rpartition("/")[0])
     return Removal(due_ms, (), folder)
-
-
-def leftovers(disk: Disk, log_dir: str) -> list[Removal]:
-    """Folders of partitions whose removal an earlier run did not get to."""
-    return [
-        Removal(0, (), f"{log_dir}/{name}")
-        for name in disk.listdir(log_dir)
-        if name.endswith(files.DELETED_FOLDER)
-    ]

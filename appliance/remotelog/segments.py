@@ -47,7 +47,6 @@ class RemoteSegments:
         self._known: dict[bytes, RemoteLogSegmentMetadataRecord] = {}
         self._finished: list[RemoteLogSegmentMetadataRecord] | None = None  # made when needed
         self._reached: list[int] = []  # the highest end offset up to each of them
-        self._with_aborted: list[RemoteLogSegmentMetadataRecord] = []
         self.deletion: int | None = None
 
     def replay(self, change: _Change) -> None:
@@ -115,18 +114,7 @@ class RemoteSegments:
         if every is None:
             every = self._finished = self._sorted(finished=True)
             self._reached = list(accumulate((one.end_offset for one in every), max))
-            self._with_aborted = [one for one in every if not one.txn_index_empty]
         return every
-
-    def with_aborted(self, offset: int) -> list[RemoteLogSegmentMetadataRecord]:
-        """Those that can be read and have a transaction index, from the first on that reaches an
-        offset."""
-        self._in_order()
-        every = self._with_aborted
-        number = bisect_right(every, offset, key=_start)
-        while number and every[number - 1].end_offset >= offset:
-            number -= 1
-        return every[number:]
 
     def unfinished(self) -> list[RemoteLogSegmentMetadataRecord]:
         """Those whose copy did not end or whose deletion did not: objects to remove."""

@@ -11,20 +11,8 @@ calls this.
 
 from typing import Final
 
-from appliance.base.dataclass import dataclass
-
 UNIT: Final = 64 * 1024
 NO_ROOM: Final = -1
-
-
-@dataclass(slots=True, frozen=True)
-class ArenaStatistics:
-    """In bytes, except `refused`: how often `allocate` had no room."""
-
-    size: int
-    used: int
-    peak: int
-    refused: int
 
 
 class Arena:
@@ -32,9 +20,7 @@ class Arena:
 
     __slots__ = (
         "_backed",
-        "_peak",
         "_recent",
-        "_refused",
         "_resting",
         "_stacked",
         "_units",
@@ -52,8 +38,6 @@ class Arena:
         self._backed: set[int] = set()  # units that have been allocated and not been idle since
         self._resting: set[int] = set()  # those of them that were free at the last look
         self._used_units = 0
-        self._peak = 0
-        self._refused = 0
         self.runs: dict[int, int] = {}  # first unit → units, for allocations of more than one
 
     def allocate(self, length: int) -> int:
@@ -62,11 +46,8 @@ class Arena:
         units = (length + UNIT - 1) // UNIT
         unit = self._take_one() if units == 1 else self._take_run(units)
         if unit < 0:
-            self._refused += 1
             return NO_ROOM
         self._used_units += units
-        if self._used_units > self._peak:
-            self._peak = self._used_units
         if units == 1:
             self._backed.add(unit)
             self._resting.discard(unit)
@@ -117,15 +98,6 @@ class Arena:
     def used(self) -> int:
         """Bytes allocated now, whole units."""
         return self._used_units * UNIT
-
-    def statistics(self) -> ArenaStatistics:
-        """Counters for people and metrics."""
-        return ArenaStatistics(
-            size=self._units * UNIT,
-            used=self._used_units * UNIT,
-            peak=self._peak * UNIT,
-            refused=self._refused,
-        )
 
     def invariants(self) -> None:
         """Assert what must always hold; O(units), for tests."""

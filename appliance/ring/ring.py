@@ -218,12 +218,6 @@ class RingWriter:
         return True
 
     @property
-    def free_slots(self) -> int:
-        """Slots that can be pushed now."""
-        self._free_slots()
-        return self._limit - self.head
-
-    @property
     def max_payload(self) -> int:
         """The longest payload in bytes that an empty ring takes."""
         return self._payload_size

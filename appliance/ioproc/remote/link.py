@@ -274,17 +274,6 @@ def ask_delete_partition(topic_id: bytes, partition: int) -> Question:
     return {"op": "delete-partition", "topic-id": topic_id.hex(), "partition": partition}
 
 
-def ask_range(one: RemoteLogSegmentMetadataRecord, at: int, length: int, into: str) -> Question:
-    """Bytes of a segment's log from a position on into a file of this host. The answer's `bytes`
-    says how many: fewer only at the end of the segment."""
-    return {"op": "range", "segment": _text(one), "at": at, "length": length, "into": into}
-
-
-def ask_index(one: RemoteLogSegmentMetadataRecord, kind: str, into: str) -> Question:
-    """A file beside the log (`remotelog.objects.KINDS`), whole, into a file of this host."""
-    return {"op": "index", "segment": _text(one), "kind": kind, "into": into}
-
-
 def ask_file(
     one: RemoteLogSegmentMetadataRecord, kind: str, span: tuple[int, int], into: str, rate: float
 ) -> Question:

@@ -39,10 +39,9 @@ _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_NAME: Final = 15
 _NICE: Final = 10
 _PIECE: Final = 1 << 20
-_PART: Final = ".part"
 _SAID: Final = 300
 
-READS: Final = frozenset(("range", "index", "file", "remove"))
+READS: Final = frozenset(("file", "remove"))
 """Questions of readers; all others are of copies and deletions."""
 
 
@@ -75,9 +74,6 @@ class StoreServer:
             "copy": self._copy,
             "delete": self._delete,
             "delete-partition": self._delete_partition,
-            "list": self._list,
-            "range": self._fetch_range,
-            "index": self._fetch_index,
             "file": self._fetch_file,
             "remove": self._remove_file,
         }
@@ -150,23 +146,6 @@ class StoreServer:
         topic_id, partition = bytes.fromhex(question["topic-id"]), int(question["partition"])
         return {"objects": self._objects().delete_partition(topic_id, partition)}
 
-    def _list(self, question: dict[str, Any]) -> dict[str, Any]:
-        topic_id, partition = bytes.fromhex(question["topic-id"]), int(question["partition"])
-        found = self._objects().list_segments(topic_id, partition)
-        whole = [[start, unique.hex(), size] for (start, unique), size in found.whole.items()]
-        return {"whole": whole, "orphans": found.orphans}
-
-    def _fetch_range(self, question: dict[str, Any]) -> dict[str, Any]:
-        at, length = int(question["at"]), int(question["length"])
-        data = self._objects().fetch_range(_segment(question), at, length)
-        _write_whole(question["into"], data)
-        return {"bytes": len(data)}
-
-    def _fetch_index(self, question: dict[str, Any]) -> dict[str, Any]:
-        data = self._objects().fetch_index(_segment(question), question["kind"])
-        _write_whole(question["into"], data)
-        return {"bytes": len(data)}
-
     def _fetch_file(self, question: dict[str, Any]) -> dict[str, Any]:
         """A checked file for the cache of reads."""
         one, kind, into = _segment(question), question["kind"], question["into"]
@@ -188,13 +167,6 @@ def _segment(question: dict[str, Any]) -> RemoteLogSegmentMetadataRecord:
     one = decode_record(base64.b64decode(question["segment"]))
     assert isinstance(one, RemoteLogSegmentMetadataRecord)
     return one
-
-
-def _write_whole(path: str, data: bytes) -> None:
-    """A file that has all of its bytes, or is not there. Raises OSError."""
-    with open(path + _PART, "wb") as file:
-        file.write(data)
-    os.replace(path + _PART, path)
 
 
 def _pools(how: dict[str, Any]) -> tuple[ThreadPoolExecutor, ThreadPoolExecutor]:

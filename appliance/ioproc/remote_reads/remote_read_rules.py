@@ -18,7 +18,6 @@ from appliance.ioproc.remote_reads.file_cache import CachedFile
 from appliance.ioproc.remote_reads.remote_files import FileOnItsWay, RemoteFiles, RemoteReadFailed
 from appliance.ioproc.remote_reads.segment_chunks import SegmentChunks
 from appliance.logstore import aborted, lookup
-from appliance.logstore.epochs import LeaderEpochs
 from appliance.logstore.indexes import TimeIndex
 from appliance.logstore.segment import Segment
 from appliance.remotelog.objects import TIME_INDEX, TRANSACTION_INDEX
@@ -363,16 +362,6 @@ def _seek_soundly(read: Read, begin: int, near: int, end: int, offset: int) -> B
     if found[0] < 0:
         raise NotABatch(end, "the chunk ends before the batch")
     return found
-
-
-def is_of(one: RemoteLogSegmentMetadataRecord, epochs: LeaderEpochs) -> bool:
-    """True if the epochs of a log began where the segment says they did, so that it is a part of
-    that log and not of one that parted from it."""
-    for number, each in enumerate(one.segment_leader_epochs):
-        at = one.start_offset if number == 0 else each.offset
-        if epochs.epoch_of(at) not in (each.leader_epoch, -1):
-            return False
-    return True
 
 
 def _highest(partition: Partition, segments: RemoteSegments) -> int:

@@ -24,11 +24,6 @@ def likely_text(data: bytes) -> Decoded:
     return found
 
 
-def is_likely(text: str) -> bool:
-    """True if the text has no control characters."""
-    return not _CONTROL.search(text)
-
-
 def json(data: bytes) -> Decoded:
     """Any JSON. Raises Unfit."""
     if len(data) > MOST:

@@ -4,18 +4,17 @@ cannot, and that each question has one answer whatever becomes of it."""
 import os
 import select
 import signal
-from dataclasses import replace
 
 import pytest
 
+from appliance.base.object_store import open_store
 from appliance.ioproc.remote import failures
 from appliance.ioproc.remote.link import (
     RemoteLink,
     ask_copy,
     ask_delete,
     ask_delete_partition,
-    ask_index,
-    ask_range,
+    ask_file,
 )
 from appliance.remotelog.objects import (
     KINDS,
@@ -24,7 +23,7 @@ from appliance.remotelog.objects import (
     OFFSET_INDEX,
     PRODUCER_SNAPSHOT,
     TIME_INDEX,
-    TRANSACTION_INDEX,
+    RemoteObjects,
 )
 from appliance.remotelog.records import (
     RemoteLogSegmentMetadataRecord,
@@ -63,6 +62,7 @@ class Asker:
 
     def __init__(self, url, folder):
         self.link = RemoteLink(url, 2, 2)
+        self.url = url
         self.folder = folder
         folder.mkdir(exist_ok=True)
         self.paths = {}
@@ -88,6 +88,11 @@ class Asker:
             found += self.link.take_answers()
         return [answer for _, answer in sorted((one.tag, one) for one in found)]
 
+    @property
+    def objects(self):
+        """What the store has, past the process."""
+        return RemoteObjects(open_store(self.url))
+
     def copy(self, one):
         return ask_copy(one, self.paths, self.data, FAST)
 
@@ -105,23 +110,13 @@ def asker(request, tmp_path, monkeypatch):
         made.link.close()
 
 
-def test_a_segment_goes_there_and_comes_back_in_ranges(asker):
-    cached = asker.folder / "cached"
-    into = str(cached)
+def test_a_segment_goes_there_whole(asker):
     [copied] = asker.ask(asker.copy(segment()))
     assert (copied.failure, copied.fields) == ("", {"bytes": len(BYTES)})
-    [came] = asker.ask(ask_range(segment(), 1000, 5000, into))
-    assert (came.failure, came.fields) == ("", {"bytes": 5000})
-    assert cached.read_bytes() == BYTES[1000:6000]
-    [came] = asker.ask(ask_range(segment(), len(BYTES) - 5, 5000, into))
-    assert (came.fields, cached.read_bytes()) == ({"bytes": 5}, BYTES[-5:])
+    objects = asker.objects
+    assert objects.fetch_range(segment(), 0, SIZE) == BYTES
     for kind, held in ((OFFSET_INDEX, b"index"), (LEADER_EPOCHS, b"epochs")):
-        [came] = asker.ask(ask_index(segment(), kind, into))
-        assert (came.failure, cached.read_bytes()) == ("", held)
-    none = replace(segment(), txn_index_empty=True)
-    [came] = asker.ask(ask_index(none, TRANSACTION_INDEX, into))
-    assert (came.failure, cached.read_bytes()) == ("", b"")
-    assert not os.path.exists(into + ".part")
+        assert objects.fetch_index(segment(), kind) == held
 
 
 def test_what_is_deleted_is_gone_and_its_neighbour_is_not(asker):
@@ -129,17 +124,13 @@ def test_what_is_deleted_is_gone_and_its_neighbour_is_not(asker):
     assert [one.failure for one in asker.ask(ask_delete(segment(0)), ask_delete(segment(0)))] == [
         "", "",
     ]  # fmt: skip
-    into = str(asker.folder / "cached")
-    [gone] = asker.ask(ask_range(segment(0), 0, 10, into))
-    [there] = asker.ask(ask_range(segment(1), 0, 10, into))
-    assert (gone.kind, there.failure) == (failures.STORE, "")
-    [listed] = asker.ask({"op": "list", "topic-id": TOPIC_ID.hex(), "partition": 3})
-    assert listed.fields == {"whole": [[10, segment(1).remote_log_segment_id.id.hex(), len(BYTES)]],
-                             "orphans": []}  # fmt: skip
+    left = asker.objects.list_segments(TOPIC_ID, 3)
+    assert left.whole == {(10, segment(1).remote_log_segment_id.id): SIZE}
+    assert left.orphans == []
     [swept] = asker.ask(ask_delete_partition(TOPIC_ID, 3))
     assert swept.fields == {"objects": len(KINDS) - 1}
-    [listed] = asker.ask({"op": "list", "topic-id": TOPIC_ID.hex(), "partition": 3})
-    assert listed.fields == {"whole": [], "orphans": []}
+    left = asker.objects.list_segments(TOPIC_ID, 3)
+    assert (left.whole, left.orphans) == ({}, [])
 
 
 def test_a_refusal_is_one_answer_and_says_what_refused(tmp_path):
@@ -150,12 +141,13 @@ def test_a_refusal_is_one_answer_and_says_what_refused(tmp_path):
             tmp_path, "remote", TOPIC_ID.hex(), "3", f"{0:020d}-{bytes(16).hex()}.log"
         )
         os.truncate(log, 100)
+        into = str(asker.folder / "cached")
         short, away, late, odd, fine = asker.ask(
-            ask_range(segment(), 50, 1000, str(asker.folder / "x")),
-            ask_range(segment(7), 0, 10, str(asker.folder / "x")),
+            ask_file(segment(), LOG, (50, 1050), into, FAST),
+            ask_file(segment(7), LOG, (0, 10), into, FAST),
             asker.copy(segment(2, size=len(BYTES) + 1)),
             {"op": "no such thing"},
-            ask_range(segment(), 0, 10, str(asker.folder / "x")),
+            ask_delete(segment(7)),
         )
         assert (short.kind, away.kind, late.kind, odd.kind, fine.kind) == (
             failures.MISSING, failures.STORE, failures.LOCAL, failures.FAULT, "",
