@@ -39,8 +39,8 @@ def _field(letter: str) -> int:
     return cast(int, property(itemgetter(Message._fields.index(letter))))
 
 
-def _unpacker(letters: str) -> Callable[[Message], tuple[int, ...]]:
-    pick: Any = itemgetter(*map(Message._fields.index, letters))
+def _unpacker(fields: str) -> Callable[[Message], tuple[int, ...]]:
+    pick: Any = itemgetter(*map(Message._fields.index, fields.split()))
     return cast(Callable[[Message], tuple[int, ...]], pick)
 
 
@@ -170,14 +170,24 @@ read_ensure_topic: Final = _reader(EnsureTopicMessage)
 
 # Of each batch and each fetch ---------------------------------------------------------------------
 
-unpack_append: Final = _unpacker("abef")
-"""APPEND: position in the asking netproc's arena, guard, length in bytes, acks."""
-unpack_coordinate: Final = _unpacker("abe")
+unpack_append: Final = _unpacker("flags handle token a b e f")
+"""APPEND: flags, handle and token, then position in the asking netproc's arena, guard, length in
+bytes, acks."""
+unpack_read: Final = _unpacker("flags token a b e f")
+"""READ: flags and token, then offset, leader epoch, max bytes, and bytes that must be there before
+a parked read is answered."""
+unpack_replica_read: Final = _unpacker("flags token a b h i e f")
+"""READ of another replica: as `unpack_read`, before max bytes its node id and the high watermark
+that it knows."""
+unpack_mark: Final = _unpacker("flags handle token a b e f")
+"""MARK: flags, handle and token, then producer id, epoch of the coordinator, epoch of the producer,
+transaction.version."""
+unpack_coordinate: Final = _unpacker("a b e")
 """COORDINATE: 1 while more pieces follow, API key << 16 | version, bytes of the caller at the start
 of the first piece."""
-unpack_appended: Final = _unpacker("abc")
+unpack_appended: Final = _unpacker("a b c")
 """APPENDED: base offset, log append time in ms or -1, log start offset."""
-unpack_found: Final = _unpacker("abcdgefij")
+unpack_found: Final = _unpacker("a b c d g e f i j")
 """FOUND: high watermark, last stable offset, log start offset, base offset of the segment, position
 in its file, length and length of the first batch in bytes, layout, and who has something else: 1
 for a replica that diverges, whose epoch and end stand for base offset and position; node id + 1 of

@@ -50,5 +50,7 @@ def test_a_view_is_the_message_under_other_names(name):
 
 
 def test_hot_messages_give_their_numbers_in_the_order_that_is_said():
-    assert slots.unpack_append(SLOT) == (10, 11, 18, 19)
+    assert slots.unpack_append(SLOT) == slots.unpack_mark(SLOT) == (2, 3, 4, 10, 11, 18, 19)
+    assert slots.unpack_read(SLOT) == (2, 4, 10, 11, 18, 19)
+    assert slots.unpack_replica_read(SLOT) == (2, 4, 10, 11, 15, 16, 18, 19)
     assert slots.unpack_found(SLOT) == (10, 11, 12, 13, 14, 18, 19, 16, 17)

@@ -15,7 +15,7 @@ from appliance.ioproc.requests.postponed import PostponedMessages
 from appliance.ioproc.requests.producer_limit import ProducerLimit
 from appliance.ioproc.served_partitions import ServedPartitions
 from appliance.ring.messages import APPENDED, MARK_COMMIT, OLD_SET, UNVERIFIED, Message
-from appliance.ring.slots import unpack_append
+from appliance.ring.slots import unpack_append, unpack_mark
 from appliance.wire.batch import LongWalk, Walk
 from appliance.wire.markers import Marker
 from appliance.wire.up_conversion import SetUpConversion, is_old_set
@@ -59,7 +59,7 @@ class Appends:
         self, asker: NetprocPeer, partition: Partition | None, message: Message, now_ms: int
     ) -> None:
         """Stage what a netproc asked for (APPEND), or refuse it."""
-        _, flags, handle, token, position, guard, _, _, _, _, _, _, length, acks, _ = message
+        flags, handle, token, position, guard, length, acks = unpack_append(message)
         if partition is None:
             code = self._served.absent(handle)
         elif partition.broken is not None or partition.space.low:
@@ -87,10 +87,7 @@ class Appends:
                 self._refuse_batch(asker, partition, message, error)
                 return
             except DiskFull:
-                code = errors.KAFKA_STORAGE_ERROR
-                partition.space.exhausted()
-                self._served.stirred = True
-                self.touched[partition] = None
+                code = self._refuse_on_full_disk(partition)
             except StorageFailed as failure:
                 code = errors.KAFKA_STORAGE_ERROR
                 self._failures.fail(partition, failure)
@@ -110,7 +107,7 @@ class Appends:
         code: int,
         now_ms: int,
     ) -> None:
-        _, flags, handle, token, position, guard, _, _, _, _, _, _, length, _, _ = message
+        flags, handle, token, position, guard, length, _ = unpack_append(message)
         if flags & ~OLD_SET and partition is not None and partition.progress.leads:
             # no later one of an unknown producer passes what is refused and will be tried again
             batch = asker.arena[position : position + length]
@@ -124,8 +121,8 @@ class Appends:
     ) -> None:
         """Append what may be a message set of format 0 or 1, as one batch. Raises PeerError,
         StorageFailed."""
-        position, _, length, acks = unpack_append(message)
-        token, batch = message.token, asker.arena[position : position + length]
+        _, _, token, position, _, length, acks = unpack_append(message)
+        batch = asker.arena[position : position + length]
         if not is_old_set(batch, 0, len(batch)):
             walk = self._walked(asker, token)
             partition.append(asker, token, batch, acks, now_ms, walk=walk)
@@ -168,7 +165,7 @@ class Appends:
     ) -> None:
         """Stage the marker that ends a transaction (MARK), or refuse it. What is held is not added
         to: who sends a marker again finds it written when there is room."""
-        _, flags, handle, token, producer_id, of, _, _, _, _, _, _, epoch, version, _ = message
+        flags, handle, token, producer_id, of, epoch, version = unpack_mark(message)
         if partition is None:
             code = self._served.absent(handle)
         elif partition.broken is not None or (
@@ -186,10 +183,7 @@ class Appends:
             except PeerError as error:
                 code = error.code
             except DiskFull:
-                code = errors.KAFKA_STORAGE_ERROR
-                partition.space.exhausted()
-                self._served.stirred = True
-                self.touched[partition] = None
+                code = self._refuse_on_full_disk(partition)
             except StorageFailed as failure:
                 code = errors.KAFKA_STORAGE_ERROR
                 self._failures.fail(partition, failure)
@@ -255,6 +249,12 @@ class Appends:
             states = log.producers
             if len(states.producers) + len(states.unverified) != states.counted:
                 self.producers.count_producers(states)
+
+    def _refuse_on_full_disk(self, partition: Partition) -> int:
+        partition.space.exhausted()
+        self._served.stirred = True
+        self.touched[partition] = None
+        return errors.KAFKA_STORAGE_ERROR
 
     def _no_room(self, partition: Partition, what: int) -> None:
         partition.space.exhausted()

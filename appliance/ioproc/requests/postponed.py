@@ -89,7 +89,7 @@ class PostponedMessages:
         if message.op == LIST_OFFSET:  # latest and earliest are at hand
             timestamp = read_list_offset(message).timestamp
             return timestamp >= 0 or timestamp == MAX_TIMESTAMP
-        position, _, length, _ = unpack_append(message)
+        _, _, _, position, _, length, _ = unpack_append(message)
         is_costly = message.flags & OLD_SET
         is_costly = is_costly or asker.arena[position + ATTRIBUTES_AT + 1] & CODEC_MASK
         if not is_costly and length <= PLAIN:

@@ -45,6 +45,7 @@ from appliance.ring.messages import (
     WATCH_WRITTEN,
     Message,
 )
+from appliance.ring.slots import unpack_read, unpack_replica_read
 from appliance.wire import aborted, producers
 
 _READS: Final = frozenset((READ, LIST_OFFSET, EPOCH_END))
@@ -145,8 +146,8 @@ class PartitionReads:
     def _answer(
         self, asker: NetprocPeer, partition: Partition, message: Message
     ) -> Completion | None:
-        op, flags, _, token, offset, epoch, _, _, _, _, _, _, most, enough, _ = message
-        if op == READ:
+        if message.op == READ:
+            flags, token, offset, epoch, most, enough = unpack_read(message)
             if flags & READ_REPLICA:
                 return self._answer_replica(asker, partition, message)
             if flags & READ_NEAREST:
@@ -181,7 +182,7 @@ class PartitionReads:
     ) -> Completion | None:
         """A consumer reads before the local log. It is answered with what is there, however little:
         to wait for more would be to wait for the store again."""
-        _, flags, _, token, offset, epoch, _, _, _, _, _, _, most, enough, _ = message
+        flags, token, offset, epoch, most, enough = unpack_read(message)
         answer = remote.find_bytes(partition, token, flags, offset, epoch, most)
         if answer is None:
             key = asker.index << 64 | token
@@ -207,7 +208,7 @@ class PartitionReads:
         refused = self.replicas.on_follower_fetch(partition, message)
         if refused is not None:
             return refused
-        _, flags, _, token, offset, epoch, _, _, _, node, visible, _, most, least, _ = message
+        flags, token, offset, epoch, node, visible, most, least = unpack_replica_read(message)
         key = asker.index << 64 | token
         read = ParkedRead(
             key, partition, asker.index, token, offset, epoch, flags, most, least, visible, node

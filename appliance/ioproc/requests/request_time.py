@@ -78,6 +78,6 @@ _NOBODY: Final = (-1, 0)
 
 def _weight(message: Message) -> int:
     if message.op == APPEND:
-        _, _, length, _ = unpack_append(message)
+        length = unpack_append(message)[-2]
         return BASE + length
     return BASE + len(message.payload) if message.op == COORDINATE else BASE
