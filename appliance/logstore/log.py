@@ -435,7 +435,7 @@ class PartitionLog:
     def join_remote(self, start: int, copied_end: int) -> None:
         """The records from `start` on and below `copied_end` are in a remote store, those before
         the first segment in that alone: the log starts with them."""
-        assert start >= 0 and 0 <= copied_end <= self.end_offset
+        assert start >= 0 and copied_end >= 0
         self.copied_end = copied_end
         if self.order.all[0].base <= copied_end:
             self.log_start_offset = min(self.log_start_offset, start)

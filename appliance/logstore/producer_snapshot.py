@@ -22,6 +22,7 @@ assert _ENTRY.size == 46
 _CRC_FROM: Final = 6
 _SEQUENCES: Final = 1 << 31
 _KEPT: Final = 2
+NEVER: Final = 1 << 63
 
 
 def encode_snapshot(states: ProducerStates) -> bytes:
@@ -63,14 +64,16 @@ def decode_snapshot(data: bytes, now_ms: int) -> ProducerStates | None:
 
 
 class ProducerSnapshots:
-    """The snapshot files of one log; the two newest are kept."""
+    """The snapshot files of one log; the two newest are kept. needed_from: and those behind this
+    offset, which are to be copied to a remote store."""
 
-    __slots__ = ("_disk", "_folder", "offsets")
+    __slots__ = ("_disk", "_folder", "needed_from", "offsets")
 
     def __init__(self, disk: Disk, folder: str) -> None:
         self._disk = disk
         self._folder = folder
         self.offsets: list[int] = []
+        self.needed_from = NEVER
 
     def path(self, offset: int) -> str:
         return stem(self._folder, offset) + SNAPSHOT
@@ -80,9 +83,9 @@ class ProducerSnapshots:
         known = self.offsets
         if not known or known[-1] < offset:
             known.append(offset)
-        stale = tuple(self.path(old) for old in known[:-_KEPT])
-        del known[:-_KEPT]
-        return stale
+        stale = [old for old in known[:-_KEPT] if old <= self.needed_from]
+        self.offsets = [old for old in known if old not in stale]
+        return tuple(map(self.path, stale))
 
     def write_snapshot(self, offset: int, states: ProducerStates) -> None:
         """Write one now, without syncing it; none when there is no room: an older one and the

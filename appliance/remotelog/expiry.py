@@ -3,7 +3,7 @@
 The oldest go first, and none is left out between two that stay.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from appliance.remotelog.records import RemoteLogSegmentMetadataRecord
@@ -44,18 +44,27 @@ def _newest_ms(one: RemoteLogSegmentMetadataRecord, now_ms: int) -> int:
     return newest if 0 <= newest <= now_ms else one.event_timestamp_ms
 
 
+def whole_end(one: RemoteLogSegmentMetadataRecord) -> int:
+    """The offset behind a segment."""
+    return one.end_offset + 1
+
+
 def select_chain(
-    finished: Sequence[RemoteLogSegmentMetadataRecord], log_start: int
+    finished: Sequence[RemoteLogSegmentMetadataRecord],
+    log_start: int,
+    end_of: Callable[[RemoteLogSegmentMetadataRecord], int] = whole_end,
 ) -> tuple[int, int]:
     """(first offset, offset behind the last one) of what the store has from the log start on
-    without a gap; (0, 0) for nothing. finished: by start offset."""
+    without a gap; (0, 0) for nothing. finished: by start offset. end_of: the offset behind what a
+    segment has of the log."""
     start = end = 0
     for one in finished:
-        if one.end_offset < log_start:
+        behind = end_of(one)
+        if behind <= max(log_start, one.start_offset):
             continue
         if not end:
             start = one.start_offset
         elif one.start_offset > end:
             break
-        end = max(end, one.end_offset + 1)
+        end = max(end, behind)
     return start, end

@@ -62,22 +62,32 @@ def read_journal(
     """Returns the segments of the file, and where it ends; none and 0 without one. Raises
     StorageFailed, with EBADMSG where it is damaged."""
     path = f"{folder}/{NAME}"
-    found, at = RemoteSegments(topic_id, partition), 0
     data = read_file(disk, path) if disk.exists(path) else b""
+    try:
+        return decode_entries(data, topic_id, partition)
+    except EntriesDamaged as why:
+        raise StorageFailed(path, errno.EBADMSG, str(why)) from None
+
+
+class EntriesDamaged(Exception):
+    """Entries are not as they were written."""
+
+
+def decode_entries(data: bytes, topic_id: bytes, partition: int) -> tuple[RemoteSegments, int]:
+    """Returns the segments that entries say, and where the last whole one ends. Raises
+    EntriesDamaged where a whole one lies behind damage, or makes no sense."""
+    found, at = RemoteSegments(topic_id, partition), 0
     while (value := _entry_at(data, at)) is not None:
         try:
             found.replay(decode_record(value))
         except (PeerError, UnlawfulChange) as why:
-            raise _damaged(path, at, str(why)) from None
+            raise EntriesDamaged(f"corrupt at byte {at}: {why}") from None
         at += _HEAD.size + len(value)
     for behind in range(at + 1, len(data)):
         if _entry_at(data, behind) is not None:
-            raise _damaged(path, at, f"an entry is damaged, one at byte {behind} is whole")
+            text = f"an entry is damaged, one at byte {behind} is whole"
+            raise EntriesDamaged(f"corrupt at byte {at}: {text}")
     return found, at
-
-
-def _damaged(path: str, at: int, why: str) -> StorageFailed:
-    return StorageFailed(path, errno.EBADMSG, f"corrupt at byte {at}: {why}")
 
 
 class RemoteJournal:
@@ -125,7 +135,7 @@ class RemoteJournal:
 
     def encode_whole(self) -> bytes:
         """The bytes of a file that says the same by the fewest records."""
-        return b"".join(encode_entry(change) for change in _records_of(self.known))
+        return encode_entries(self.known)
 
     def replace_file(self, data: bytes) -> None:
         """Write the file anew, of `encode_whole`. Not while `write_change` is under way. Raises
@@ -142,6 +152,16 @@ class RemoteJournal:
         self._disk.rename(new, f"{self._folder}/{NAME}")
         self._disk.sync_dir(self._folder)
         self._end = len(data)
+
+
+def encode_entries(
+    known: RemoteSegments, then: RemoteLogSegmentMetadataUpdateRecord | None = None
+) -> bytes:
+    """The fewest entries that say what is known. then: a change that is added to it."""
+    entries = [encode_entry(change) for change in _records_of(known)]
+    if then is not None:
+        entries.append(encode_entry(then))
+    return b"".join(entries)
 
 
 def _records_of(known: RemoteSegments) -> Iterator[Change]:

@@ -1,12 +1,13 @@
 """A segment and what is derived from it as named bytes of a remote store.
 
     <topic id>/<partition>/<start offset>-<segment id>.log, .index, .timeindex, …
+    <topic id>/<partition>/manifests/…   (`manifests.py`)
 
 The log is written last and deleted first. So a log that is listed has all of its files, and files
 without one are what a copy or a deletion left that was cut off.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -104,7 +105,7 @@ class RemoteObjects:
 
     def delete_partition(self, topic_id: bytes, partition: int) -> int:
         """Remove every object in a partition's folder, logs first; how many there were."""
-        names = self._store.names(_folder(topic_id, partition))
+        names = self._store.names(folder_of(topic_id, partition))
         for name in sorted(names, key=lambda name: (not name.endswith(f".{LOG}"), name)):
             self._store.delete(name)
         return len(names)
@@ -112,7 +113,10 @@ class RemoteObjects:
     def list_segments(self, topic_id: bytes, partition: int) -> StoredSegments:
         """Finds a partition's segments, whole and cut off."""
         found, rest = StoredSegments(), []
-        for name, size in sorted(self._store.names(_folder(topic_id, partition)).items()):
+        folder = folder_of(topic_id, partition)
+        for name, size in sorted(self._store.names(folder).items()):
+            if name.rpartition("/")[0] != folder:
+                continue  # a manifest
             stem, kind = _parsed(name)
             if stem is None or kind not in KINDS:
                 found.orphans.append(name)
@@ -123,14 +127,29 @@ class RemoteObjects:
         found.orphans += [name for stem, name in rest if stem not in found.whole]
         return found
 
+    def delete_unknown(
+        self, topic_id: bytes, partition: int, known: Iterable[bytes], ours: Callable[[bytes], bool]
+    ) -> int:
+        """Remove what copies and deletions left that were cut off: the files of segments whose id
+        is not known; how many. ours: whether a segment with this id may be removed."""
+        keep, folder, gone = frozenset(known), folder_of(topic_id, partition), 0
+        names = [name for name in self._store.names(folder) if name.rpartition("/")[0] == folder]
+        for name in sorted(names, key=lambda name: (not name.endswith(f".{LOG}"), name)):
+            stem, kind = _parsed(name)
+            if stem is not None and kind in KINDS and stem[1] not in keep and ours(stem[1]):
+                self._store.delete(name)
+                gone += 1
+        return gone
 
-def _folder(topic_id: bytes, partition: int) -> str:
+
+def folder_of(topic_id: bytes, partition: int) -> str:
+    """The folder of a partition in the store."""
     return f"{topic_id.hex()}/{partition}"
 
 
 def _name(one: RemoteLogSegmentMetadataRecord, kind: str) -> str:
     segment = one.remote_log_segment_id
-    folder = _folder(segment.topic_id_partition.id, segment.topic_id_partition.partition)
+    folder = folder_of(segment.topic_id_partition.id, segment.topic_id_partition.partition)
     return f"{folder}/{one.start_offset:0{_OFFSET_DIGITS}d}-{segment.id.hex()}.{kind}"
 
 

@@ -87,6 +87,11 @@ class RemoteSegments:
             remote_log_segment_state=state,
         )
 
+    def add(self, one: RemoteLogSegmentMetadataRecord) -> None:
+        """Take over a segment in the state that it has elsewhere."""
+        self._known[one.remote_log_segment_id.id] = one
+        self._finished = None
+
     def find_segment(self, leader_epoch: int, offset: int) -> RemoteLogSegmentMetadataRecord | None:
         """The finished segment that has this offset as the epoch wrote it; of several the one that
         goes furthest."""

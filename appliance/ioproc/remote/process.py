@@ -25,13 +25,16 @@ from appliance.base.object_store import StoreRefused, open_store
 from appliance.base.os_disk import OsDisk
 from appliance.ioproc.remote.failures import (
     FAULT,
+    FENCED,
     GARBAGE,
     LOCAL,
     MISSING,
     STORE,
     THREADS,
 )
+from appliance.ioproc.remote.manifest_steps import MANIFEST_STEPS, ManifestAnswers
 from appliance.ioproc.remote_reads.checked_files import RemoteGarbage, fetch_chunk, fetch_index
+from appliance.remotelog.manifests import LeaderFenced, ManifestDamaged, RemoteManifests
 from appliance.remotelog.objects import LOG, RemoteFilesMissing, RemoteObjects
 from appliance.remotelog.records import RemoteLogSegmentMetadataRecord, decode_record
 
@@ -67,6 +70,7 @@ class StoreServer:
     def __init__(self, url: str) -> None:
         self._url = url
         self._room: RemoteObjects | None = None
+        self._manifests: RemoteManifests | None = None
         self._rate = TransferRate()
         self._read_rate = TransferRate()
         self._disk = OsDisk()
@@ -76,6 +80,7 @@ class StoreServer:
             "delete-partition": self._delete_partition,
             "file": self._fetch_file,
             "remove": self._remove_file,
+            **dict.fromkeys(MANIFEST_STEPS, self._answer_manifest),
         }
 
     def answer_question(self, question: dict[str, Any]) -> dict[str, Any]:
@@ -86,8 +91,10 @@ class StoreServer:
             kind, text = STORE, str(why)
         except RemoteFilesMissing as why:
             kind, text = MISSING, str(why)
-        except RemoteGarbage as why:
+        except (RemoteGarbage, ManifestDamaged) as why:
             kind, text = GARBAGE, str(why)
+        except LeaderFenced as why:
+            kind, text = FENCED, str(why)
         except StorageFailed as why:
             kind, text = LOCAL, str(why)
         except OSError as why:
@@ -99,7 +106,9 @@ class StoreServer:
     def _objects(self) -> RemoteObjects:
         if self._room is None:
             try:
-                self._room = RemoteObjects(open_store(self._url))
+                store = open_store(self._url)
+                self._manifests = RemoteManifests(store)
+                self._room = RemoteObjects(store)
             except ValueError as why:
                 raise StoreRefused(self._url, str(why)) from None
         return self._room
@@ -145,6 +154,11 @@ class StoreServer:
     def _delete_partition(self, question: dict[str, Any]) -> dict[str, Any]:
         topic_id, partition = bytes.fromhex(question["topic-id"]), int(question["partition"])
         return {"objects": self._objects().delete_partition(topic_id, partition)}
+
+    def _answer_manifest(self, question: dict[str, Any]) -> dict[str, Any]:
+        objects = self._objects()
+        assert self._manifests is not None, "it comes with the objects"
+        return ManifestAnswers(objects, self._manifests).by_name[question["op"]](question)
 
     def _fetch_file(self, question: dict[str, Any]) -> dict[str, Any]:
         """A checked file for the cache of reads."""

@@ -27,6 +27,7 @@ from appliance.ioproc.served_partitions import ServedPartitions
 from appliance.ioproc.turn.job_context import JobContext
 from appliance.metadata.effective import broker_config
 from appliance.metadata.follower import Follower
+from appliance.remotelog.manifests import CHANCE_BYTES
 from appliance.remotelog.segments import RemoteSegments
 from appliance.ring.process_table import RemoteFigures
 from appliance.shell.bugs import Bugs
@@ -85,7 +86,7 @@ class RemoteAssembly:
 
         tiering = self._tiering = Tiering(
             self._config, ground, threads, routes, trims.add, time.at, seat.ioprocs,
-            lambda: os.urandom(16), seat.config.int("node.id"),
+            lambda: os.urandom(CHANCE_BYTES), seat.config.int("node.id"),
         )  # fmt: skip
         removals = RemoteRemovals(
             self._disk, self._events, routes, lambda topic_id: topic_id in image.topics_by_id

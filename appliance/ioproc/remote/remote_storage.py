@@ -24,30 +24,32 @@ class PartitionNews:
     __slots__ = ("_heard",)
 
     def __init__(self) -> None:
-        self._heard: deque[tuple[bool, Partition]] = deque()
+        self._heard: deque[tuple[Callable[[Tiering, Partition], None], Partition]] = deque()
 
     def opened(self, partition: Partition) -> None:
         """It is served from now on."""
-        self._heard.append((True, partition))
+        self._heard.append((Tiering.opened, partition))
 
     def leads(self, partition: Partition) -> None:
-        """Ignored: one node has all of it."""
+        """It copies and deletes from now on, in this epoch."""
+        self._heard.append((Tiering.role_changed, partition))
 
     def follows(self, partition: Partition) -> None:
-        """Ignored: one node has all of it."""
+        """Another node copies and deletes."""
+        self._heard.append((Tiering.role_changed, partition))
 
     def no_room(self, partition: Partition, *, lost: bool) -> None:
         """Ignored: what is written is small."""
 
     def closed(self, partition: Partition) -> None:
         """Its log is over."""
-        self._heard.append((False, partition))
+        self._heard.append((Tiering.closed, partition))
 
     def tell_tiering(self, tiering: Tiering) -> None:
         """Give on what was heard, in its order."""
         while self._heard:
-            opened, partition = self._heard.popleft()
-            (tiering.opened if opened else tiering.closed)(partition)
+            tell, partition = self._heard.popleft()
+            tell(tiering, partition)
 
 
 class RemoteStorage:

@@ -13,24 +13,57 @@ Called by `remote_storage.py`.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from appliance.base.errors import DiskFull, StorageFailed
 from appliance.config.broker import BrokerConfig
-from appliance.config.log_config import LogConfig
 from appliance.ioproc.durability.log_start_checkpoint import Told
 from appliance.ioproc.partitions.partition import Partition
-from appliance.ioproc.remote.copying import (
-    NotToBeCopied,
-    describe_copy,
-    find_uncopied,
-    measure_lag,
-)
+from appliance.ioproc.remote.adoption import close_gap
+from appliance.ioproc.remote.copying import NotToBeCopied, measure_lag
+from appliance.ioproc.remote.failures import FENCED
 from appliance.ioproc.remote.link import AnswerRoutes, Question, StoreAnswer, ask_copy, ask_delete
-from appliance.ioproc.remote.tasks import COPY, DELETE, TieredPartition, TierTask
+from appliance.ioproc.remote.manifest_steps import (
+    TO_CLAIM,
+    TO_PUBLISH,
+    TO_READ,
+    TO_SWEEP,
+    ask_claim,
+    ask_newer,
+    ask_publish,
+    ask_sweep,
+    entries_in,
+)
+from appliance.ioproc.remote.task_choice import (
+    FIRST_LOOK_NS,
+    LOOK_NS,
+    chain_of,
+    choose_task,
+    copies,
+    end_in_log,
+    is_over,
+    is_wanted,
+)
+from appliance.ioproc.remote.tasks import (
+    CLAIM,
+    COPY,
+    DELETE,
+    FOLLOW,
+    SWEEP,
+    TieredPartition,
+    TierTask,
+)
 from appliance.ioproc.turn.job_context import JobContext
-from appliance.remotelog.expiry import WholeRetention, select_chain, select_expired
-from appliance.remotelog.journal import Change, RemoteJournal, update_of
+from appliance.logstore.producer_snapshot import NEVER
+from appliance.remotelog.journal import (
+    Change,
+    RemoteJournal,
+    decode_entries,
+    encode_entries,
+    update_of,
+)
+from appliance.remotelog.manifests import Term
+from appliance.remotelog.records import RemoteLogSegmentMetadataUpdateRecord as Update
 from appliance.remotelog.segments import RemoteSegments
 from appliance.remotelog.states import (
     COPY_SEGMENT_FINISHED,
@@ -53,7 +86,8 @@ Believed = Callable[[int, int], int]
 
 class Tiering:
     """config: the broker's settings as they are now. threads: one thread, which writes records.
-    share: how many I/O processes divide the rate and the threads. unique: an id for each copy."""
+    share: how many I/O processes divide the rate and the threads. chance: 8 random
+    bytes for the id of a copy."""
 
     def __init__(
         self,
@@ -64,7 +98,7 @@ class Tiering:
         trim: Trim,
         believed: Believed,
         share: int,
-        unique: Callable[[], bytes],
+        chance: Callable[[], bytes],
         node: int,
     ) -> None:
         self._config = config
@@ -74,11 +108,11 @@ class Tiering:
         self._trim = trim
         self._believed = believed
         self._share = share
-        self._unique = unique
+        self._chance = chance
         self._node = node
         self._tiered: dict[Partition, TieredPartition] = {}
         self._due: dict[TieredPartition, None] = {}
-        self._asked: dict[TierTask, None] = {}
+        self._asked: dict[TierTask, tuple[bytes, int]] = {}
         self._under_way = 0
         self._next_ns = 0
         self.copied_bytes = 0
@@ -95,8 +129,7 @@ class Tiering:
 
     def uses_store(self, topic_id: bytes, partition: int) -> bool:
         """True if the store is being asked to copy or delete something of this partition."""
-        owners = (one.one.remote_log_segment_id.topic_id_partition for one in self._asked)
-        return any((one.id, one.partition) == (topic_id, partition) for one in owners)
+        return (topic_id, partition) in self._asked.values()
 
     def measure_lags(self) -> tuple[int, int]:
         """(bytes, number) of closed segments that are to be copied, of all partitions."""
@@ -109,7 +142,7 @@ class Tiering:
         """It is served: what it has in the store is known from its folder."""
         if partition in self._tiered or partition.broken is not None:
             return
-        if _is_wanted(partition.rules) or partition.log.copied_end >= 0:
+        if is_wanted(partition.rules) or partition.log.copied_end >= 0:
             self._attach(partition)
 
     def closed(self, partition: Partition) -> None:
@@ -117,6 +150,15 @@ class Tiering:
         tiered = self._tiered.pop(partition, None)
         if tiered is not None:
             self._due.pop(tiered, None)
+
+    def role_changed(self, partition: Partition) -> None:
+        """This node leads or follows, in another epoch maybe: a task of before is over."""
+        tiered = self._tiered.get(partition)
+        if tiered is not None:
+            if tiered.task is not None and not self._goes_on(tiered, tiered.task):
+                self._end(tiered)
+            tiered.again_ns = 0
+            self._due[tiered] = None
 
     def give_up(self, partition: Partition) -> None:
         """It is about to go: no record of it is being written when this returns."""
@@ -142,9 +184,9 @@ class Tiering:
         """As far as the store has the log; -1 for one that is kept by the rules of every other: its
         copies are over, or there are none and come none."""
         log, rules = tiered.partition.log, tiered.partition.rules
-        _, end = select_chain(tiered.journal.known.finished(), log.log_start_offset)
-        copies = rules.remote_storage_enable and not rules.remote_log_copy_disable
-        log.copied_end = end if (end or copies) and not _is_over(rules) else -1
+        _, end = chain_of(tiered.partition, tiered.journal.known)
+        log.copied_end = end if (end or copies(rules)) and not is_over(rules) else -1
+        log.snapshots.needed_from = log.copied_end if copies(rules) else NEVER
 
     # The round ------------------------------------------------------------------------------------
 
@@ -161,7 +203,7 @@ class Tiering:
         for partition in list(self._core.partitions.values()):
             tiered = self._tiered.get(partition)
             if tiered is None:
-                if _is_wanted(partition.rules) and partition.broken is None:
+                if is_wanted(partition.rules) and partition.broken is None:
                     self._attach(partition)
             elif tiered.task is None:
                 self._set_copied_end(tiered)
@@ -180,7 +222,8 @@ class Tiering:
 
     def _begin(self, tiered: TieredPartition, now_ns: int, now_ms: int) -> None:
         try:
-            task = self._next_task(tiered, now_ns, now_ms)
+            old_ms = self._believed(now_ns, now_ms)
+            task = choose_task(tiered, now_ns, now_ms, old_ms, self._chance, self._node)
         except StorageFailed as failure:
             self._core.fail(tiered.partition, failure)
             return
@@ -190,43 +233,23 @@ class Tiering:
         if task is None:
             self._set_copied_end(tiered)
             if tiered.journal.is_sparse:
-                tiered.writes += 1
-                job = partial(tiered.journal.replace_file, tiered.journal.encode_whole())
-                self._threads.submit((tiered, None), job)
+                self._write_anew(tiered, tiered.journal.encode_whole())
             return
         tiered.task = task
         self._under_way += 1
+        known, key = tiered.journal.known, tiered.key
         if task.kind == COPY:
-            self._write(tiered, task.one)
-        elif task.one.remote_log_segment_state == DELETE_SEGMENT_STARTED:
-            self._ask(tiered, ask_delete(task.one))
+            self._write(tiered, task.segment)
+        elif task.kind == CLAIM:
+            self._ask(tiered, ask_claim(key, task.epoch, encode_entries(known)))
+        elif task.kind == FOLLOW:
+            self._ask(tiered, ask_newer(key, tiered.term))
+        elif task.kind == SWEEP:
+            self._ask(tiered, ask_sweep(key, tiered.term, encode_entries(known)))
+        elif task.segment.remote_log_segment_state == DELETE_SEGMENT_STARTED:
+            self._publish(tiered)
         else:
-            self._write(tiered, update_of(task.one, DELETE_SEGMENT_STARTED, now_ms))
-
-    def _next_task(self, tiered: TieredPartition, now_ns: int, now_ms: int) -> TierTask | None:
-        """Unfinished segments go first, then those that are over, then the oldest uncopied."""
-        partition, known = tiered.partition, tiered.journal.known
-        for one in known.unfinished():
-            return TierTask(DELETE, one)
-        rules, log = partition.rules, partition.log
-        over = _is_over(rules)
-        kept = WholeRetention(
-            log.log_start_offset,
-            rules.retention_ms,
-            rules.retention_bytes,
-            measure_lag(log)[0] + log.active_size,
-            over,
-        )
-        old_ms = self._believed(now_ns, now_ms)
-        for one in select_expired(known.finished(), kept, old_ms):
-            return TierTask(DELETE, one, over=over)
-        if not rules.remote_storage_enable or rules.remote_log_copy_disable:
-            return None
-        found = find_uncopied(partition)
-        if found is None:
-            return None
-        one, paths, data = describe_copy(partition, *found, self._unique(), self._node, now_ms)
-        return TierTask(COPY, one, paths=paths, data=data)
+            self._write(tiered, update_of(task.segment, DELETE_SEGMENT_STARTED, now_ms))
 
     # The steps of a task --------------------------------------------------------------------------
 
@@ -235,10 +258,19 @@ class Tiering:
         job = partial(tiered.journal.write_change, change)
         self._threads.submit((tiered, change), job)
 
+    def _write_anew(self, tiered: TieredPartition, entries: bytes) -> None:
+        tiered.writes += 1
+        self._threads.submit((tiered, None), partial(tiered.journal.replace_file, entries))
+
+    def _publish(self, tiered: TieredPartition, change: Update | None = None) -> None:
+        """Tell other nodes what is known, with a change that is not known here before they are."""
+        entries = encode_entries(tiered.journal.known, change)
+        self._ask(tiered, ask_publish(tiered.key, tiered.term, entries))
+
     def _ask(self, tiered: TieredPartition, question: Question) -> None:
         assert tiered.task is not None
-        self._asked[tiered.task] = None
-        self._store.ask_store((tiered, tiered.task), question)
+        self._asked[tiered.task] = tiered.key
+        self._store.ask_store((tiered, tiered.task, question["op"]), question)
 
     def _take_written(self, now_ns: int, now_ms: int = 0) -> None:
         for done in self._threads.take_ended():
@@ -263,35 +295,55 @@ class Tiering:
         if done.failure is not None:
             raise done.failure
         if change is None:  # the file was written anew
+            if task is not None and task.entries is not None:
+                self._adopt(tiered, task, now_ns)
             return
-        assert task is not None
+        if task is None:  # the role of this node changed meanwhile
+            tiered.journal.known.replay(change)
+            return
         tiered.journal.known.replay(change)
         state = change.remote_log_segment_state
-        if state == DELETE_SEGMENT_STARTED:
+        if not self._goes_on(tiered, task):
+            self._end(tiered)
+        elif state == DELETE_SEGMENT_STARTED:
             self._move_log_start(tiered)
         elif state == COPY_SEGMENT_FINISHED:
             self._set_copied_end(tiered)
-            self.copied_bytes += task.one.segment_size_in_bytes
+            self.copied_bytes += task.segment.segment_size_in_bytes
             self._succeeded(tiered)
         elif state == DELETE_SEGMENT_FINISHED:
             self._succeeded(tiered)
         else:
             rate = self._config().int("remote.log.manager.copy.max.bytes.per.second")
             share = min(rate, _FOR_ALL) / self._share
-            self._ask(tiered, ask_copy(task.one, task.paths, task.data, share))
+            self._ask(tiered, ask_copy(task.segment, task.paths, task.data, share))
+
+    def _adopt(self, tiered: TieredPartition, task: TierTask, now_ns: int) -> None:
+        """The manifest is in the journal: it is what is known."""
+        assert task.entries is not None
+        known, _ = decode_entries(task.entries, *tiered.key)
+        tiered.journal.known = known
+        leads = task.kind == CLAIM
+        if leads and self._goes_on(tiered, task):
+            tiered.claimed = task.epoch
+            if close_gap(tiered.partition, known):
+                self._core.publish(tiered.partition)
+        self._set_copied_end(tiered)
+        tiered.look_ns = now_ns + (FIRST_LOOK_NS if leads else LOOK_NS)
+        self._succeeded(tiered, more=leads)
 
     def _move_log_start(self, tiered: TieredPartition) -> None:
         """Hide from readers what is about to go, after a power cut, too."""
         partition, task = tiered.partition, tiered.task
         assert task is not None
-        log = partition.log
-        target = task.one.end_offset + 1
+        log, one = partition.log, task.segment
+        target = end_in_log(partition, one)
         if task.over:
             target = min(target, log.segments[0].base)
-        if task.one.remote_log_segment_state != COPY_SEGMENT_FINISHED:
-            target = 0  # a copy that was cut off: nobody ever read it
+        if one.remote_log_segment_state != COPY_SEGMENT_FINISHED or target == one.start_offset:
+            target = 0  # a copy that was cut off, or records that the log lost: nobody reads them
         if target <= log.log_start_offset:
-            self._ask(tiered, ask_delete(task.one))
+            self._publish(tiered)
             return
         log.advance_log_start(target)
         partition.trimmed()
@@ -301,38 +353,70 @@ class Tiering:
     def _log_start_told(
         self, tiered: TieredPartition, task: TierTask, failure: StorageFailed | None
     ) -> None:
-        if tiered.task is not task or not self._serves(tiered):
-            self._end(tiered)
+        if tiered.task is not task or not self._goes_on(tiered, task):
+            self._end(tiered, task)
         elif failure is not None:
             self._failed(tiered, task.kind, str(failure), 0)
         else:
-            self._ask(tiered, ask_delete(task.one))
+            self._publish(tiered)
 
     def take_answer(self, answer: StoreAnswer, now_ns: int, now_ms: int) -> None:
         """The store has done what a task asked, or it has not."""
         self._guarded(answer.tag[0], partial(self._answered, answer, now_ns, now_ms))
 
     def _answered(self, answer: StoreAnswer, now_ns: int, now_ms: int) -> None:
-        tiered, task = answer.tag
+        tiered, task, op = answer.tag
         self._asked.pop(task, None)
-        if tiered.task is not task or not self._serves(tiered):
+        if answer.failure and op == TO_PUBLISH and tiered.task is task:
+            tiered.term = Term(tiered.term.epoch, tiered.term.number + 1)  # it may be there
+        if tiered.task is not task or not self._goes_on(tiered, task):
+            self._end(tiered, task)
+        elif answer.kind == FENCED:
+            tiered.claimed = -1  # the metadata will say who leads
+            tiered.again_ns = now_ns + _FIRST_PAUSE_NS
             self._end(tiered)
         elif answer.failure:
             self._failed(tiered, task.kind, answer.failure, now_ns)
+        elif op in (TO_CLAIM, TO_READ):
+            self._take_manifest(tiered, task, answer.fields, now_ns)
+        elif op == TO_PUBLISH:
+            tiered.term = Term(*answer.fields["term"])
+            if task.kind == DELETE:
+                self._ask(tiered, ask_delete(task.segment))
+            else:
+                self._write(tiered, update_of(task.segment, COPY_SEGMENT_FINISHED, now_ms))
+        elif op == TO_SWEEP:
+            tiered.look_ns = now_ns + LOOK_NS
+            self._succeeded(tiered)
+        elif task.kind == COPY:
+            self._publish(tiered, update_of(task.segment, COPY_SEGMENT_FINISHED, now_ms))
         else:
-            state = COPY_SEGMENT_FINISHED if task.kind == COPY else DELETE_SEGMENT_FINISHED
-            self._write(tiered, update_of(task.one, state, now_ms))
+            self._write(tiered, update_of(task.segment, DELETE_SEGMENT_FINISHED, now_ms))
 
-    def _succeeded(self, tiered: TieredPartition) -> None:
+    def _take_manifest(
+        self, tiered: TieredPartition, task: TierTask, fields: dict[str, Any], now_ns: int
+    ) -> None:
+        tiered.term = Term(*fields["term"])
+        if "entries" not in fields:
+            tiered.look_ns = now_ns + LOOK_NS
+            self._succeeded(tiered, more=False)
+            return
+        task.entries = entries_in(fields)
+        self._write_anew(tiered, task.entries)
+
+    def _succeeded(self, tiered: TieredPartition, *, more: bool = True) -> None:
+        """more: there may be something left to do."""
         if tiered.failures:
             self._events.event(NOTICE, "remote-goes-on", partition=tiered.partition)
         tiered.failures, tiered.said, tiered.again_ns = 0, "", 0
         self._end(tiered)
-        self._due[tiered] = None  # there may be more of it
+        if more:
+            self._due[tiered] = None
 
     def _failed(self, tiered: TieredPartition, kind: int, text: str, now_ns: int) -> None:
         """Tried again later and later; said when the cause is another one."""
-        if kind == COPY:
+        copies_on = kind != DELETE
+        if copies_on:
             self.copies_failed += 1
         else:
             self.deletes_failed += 1
@@ -341,7 +425,7 @@ class Tiering:
         tiered.again_ns = now_ns + pause
         if text != tiered.said:
             tiered.said = text
-            if kind == COPY:
+            if copies_on:
                 self._events.event(
                     WARNING, "remote-copy-failed", partition=tiered.partition, cause=text
                 )
@@ -352,10 +436,18 @@ class Tiering:
         self._end(tiered)
         self._due[tiered] = None
 
-    def _end(self, tiered: TieredPartition) -> None:
-        if tiered.task is not None:
+    def _end(self, tiered: TieredPartition, task: TierTask | None = None) -> None:
+        """The task is over. task: only if it is this one."""
+        if tiered.task is not None and task in (None, tiered.task):
             tiered.task = None
             self._under_way -= 1
+
+    def _goes_on(self, tiered: TieredPartition, task: TierTask) -> bool:
+        """True if this node still has the role in which the task began."""
+        partition = tiered.partition
+        leads = task.kind != FOLLOW
+        same = partition.leader_epoch == task.epoch and partition.leads is leads
+        return self._serves(tiered) and same
 
     def _serves(self, tiered: TieredPartition) -> bool:
         partition = tiered.partition
@@ -370,13 +462,3 @@ class Tiering:
             self._end(tiered)
             tiered.again_ns = max(tiered.again_ns, self._next_ns)
             self._core.barrier.report_bug("tiered storage", bug, partition=tiered.partition)
-
-
-def _is_wanted(rules: LogConfig) -> bool:
-    """True if closed segments are to be copied, or were."""
-    return rules.remote_storage_enable and not rules.compact
-
-
-def _is_over(rules: LogConfig) -> bool:
-    """True if tiering was switched off, and what was copied with it."""
-    return not rules.remote_storage_enable and rules.remote_log_delete_on_disable

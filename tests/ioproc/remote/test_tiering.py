@@ -108,7 +108,7 @@ def test_whole_retention_removes_the_oldest_and_moves_the_log_start(story):
     assert len(story.known().finished()) == len(sizes) - 1
     assert story.log.log_start_offset == first.start_offset == story.log_starts["t"]
     assert story.values() == expected(range(first.start_offset, 12))
-    assert len(story.store.held) == 5 * len(story.known().finished())
+    assert len(story.store.of_segments()) == 5 * len(story.known().finished())
     assert again(story).log.log_start_offset == first.start_offset
 
 
@@ -121,7 +121,11 @@ def test_what_is_old_goes_everywhere_and_the_active_segment_too(story):
         story.retain()  # rolls the active one, because it is old
         story.finish()
     story.retain()
-    assert (story.log.log_start_offset, story.values(), story.store.held) == (12, {}, {})
+    assert (story.log.log_start_offset, story.values(), story.store.of_segments()) == (
+        12,
+        {},
+        set(),
+    )
     assert again(story).log.log_start_offset == 12
 
 
@@ -151,6 +155,7 @@ def test_uncopied_segments_below_the_log_start_are_left_out(story):
 
 
 def test_a_store_that_is_away_costs_nothing_but_room(story):
+    story.finish()
     filled(story)
     story.store.refuses = True
     for _ in range(20):
@@ -165,7 +170,7 @@ def test_a_store_that_is_away_costs_nothing_but_room(story):
     story.finish()
     assert story.events.said[-1][0] == "remote-goes-on"
     assert story.known().unfinished() == [] and story.log.copied_end == story.log.active_base
-    assert len(story.store.held) == 5 * len(story.known().finished())
+    assert len(story.store.of_segments()) == 5 * len(story.known().finished())
 
 
 def test_copies_stop_and_what_was_copied_stays(story):
@@ -189,7 +194,7 @@ def test_tiering_switched_off_with_its_data_leaves_what_is_here(story):
     local = story.log.local_start
     story.set_rules(remote_storage_enable=False, remote_log_delete_on_disable=True)
     story.finish()
-    assert (story.store.held, story.log.copied_end) == ({}, -1)
+    assert (story.store.of_segments(), story.log.copied_end) == (set(), -1)
     assert story.log.log_start_offset == local > 0
     assert story.values() == expected(range(local, 24))
     assert again(story).values() == expected(range(local, 24))
@@ -274,7 +279,9 @@ def play(seed, cut_disk, cut_store):
     told.check(life)
     whole = {one.remote_log_segment_id.id.hex() for one in life.known().finished()}
     held = {
-        name.rpartition("-")[2].partition(".")[0] for name in store.held if ".leader" not in name
+        name.rpartition("-")[2].partition(".")[0]
+        for name in store.of_segments()
+        if ".leader" not in name
     }
     assert held == whole, "objects that nobody knows are left in the store"
 

@@ -6,17 +6,21 @@ the process beside runs when the test says so.
 """
 
 import base64
+import json
 from types import SimpleNamespace
 
 from appliance.base.errors import StorageFailed
 from appliance.base.object_store import StoreRefused
 from appliance.config.log_config import LogConfig
 from appliance.ioproc.partitions.partition import Partition
+from appliance.ioproc.remote.failures import FENCED
 from appliance.ioproc.remote.link import AnswerRoutes, StoreAnswer
+from appliance.ioproc.remote.manifest_steps import ManifestAnswers
 from appliance.ioproc.remote.remote_chain import read_chain
 from appliance.ioproc.remote.tiering import Tiering
 from appliance.ioproc.turn.job_context import JobContext
 from appliance.logstore.log import PartitionLog
+from appliance.remotelog.manifests import LeaderFenced, RemoteManifests
 from appliance.remotelog.objects import LOG, RemoteFilesMissing, RemoteObjects
 from appliance.remotelog.records import decode_record
 from tests.ioproc.core_world import NOW_MS, HeldThreads, World, batch
@@ -35,6 +39,10 @@ class Store:
         self.cut_in = -1
         self.cut = cut
         self.objects = RemoteObjects(self)
+
+    def of_segments(self):
+        """Names of what is no manifest."""
+        return {name for name in self.held if "/manifests/" not in name}
 
     def _change(self):
         if self.refuses:
@@ -85,11 +93,16 @@ class StoreOfFiles:
         tag, question = self.asked.pop(0)
         try:
             self.came.append(StoreAnswer(tag, "", "", self._do(question)))
+        except LeaderFenced as why:
+            self.came.append(StoreAnswer(tag, str(why), FENCED, {}))
         except (StoreRefused, StorageFailed, RemoteFilesMissing) as why:
             self.came.append(StoreAnswer(tag, str(why), "store", {}))
 
     def _do(self, question):
         objects = self.store.objects
+        answers = ManifestAnswers(objects, RemoteManifests(self.store)).by_name
+        if question["op"] in answers:
+            return answers[question["op"]](json.loads(json.dumps(question)))
         if question["op"] == "delete-partition":
             topic_id = bytes.fromhex(question["topic-id"])
             return {"objects": objects.delete_partition(topic_id, question["partition"])}
@@ -144,7 +157,7 @@ class Life:
             lambda partition, told: self.trims.append((partition, told)),
             lambda now_ns, now_ms: now_ms,
             1,
-            lambda: next(ids),
+            lambda: next(ids)[-8:],
             1,
         )
         self.partition = self._open()
