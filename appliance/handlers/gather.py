@@ -16,6 +16,7 @@ from appliance.authorization.needs import Need
 from appliance.base import errors
 from appliance.base.dataclass import dataclass
 from appliance.handlers.exchange import Exchange, Host, Piece, Steps
+from appliance.handlers.paced import PACE, PacedAsking
 from appliance.metadata.parts import PartitionImage
 from appliance.ring.messages import Message
 from appliance.wire import error_codes, messages
@@ -58,7 +59,7 @@ class Gathering:
     anywhere: bool = False
     topics: list[tuple[str, list[GatheredPartition]]] = field(default_factory=list)
     flat: list[GatheredPartition] = field(default_factory=list)
-    asking: bool = True  # partitions are still to be asked, over several turns
+    paced: PacedAsking | None = None  # partitions are asked over several turns
     late: bool = False  # the time to answer is over
     finishing: bool = False  # the answer is being made, over several turns
 
@@ -187,17 +188,24 @@ def ask_partitions(host: Host, x: Exchange, gathering: Gathering, count: int, pl
     """Ask every partition; finishes when there is nothing to wait for. plan: adds the partitions of
     the request to the gathering, `count` or fewer."""
     x.state = gathering
+    parts = _ask_in_parts(host, x, gathering)
+    if count > MANY:
+        gathering.paced = PacedAsking(host, x, parts, lambda: _end_asking(host, x, gathering))
+        gathering.paced.begin_in_line(plan)
+        return
+    for steps in (plan, parts):
+        for _ in steps:
+            pass
+    _end_asking(host, x, gathering)
 
-    def end_asking() -> None:
-        gathering.asking = False
-        if gathering.late or not x.pending:
-            _finish(host, x)
 
-    in_turns(host, x, count, _plan_and_ask(host, x, gathering, plan), end_asking)
+def _end_asking(host: Host, x: Exchange, gathering: Gathering) -> None:
+    if gathering.late or not x.pending:
+        _finish(host, x)
 
 
-def _plan_and_ask(host: Host, x: Exchange, gathering: Gathering, plan: Steps) -> Steps:
-    yield from plan
+def _ask_in_parts(host: Host, x: Exchange, gathering: Gathering) -> Steps:
+    """Asks every partition, with a stop after MANY."""
     index = 0
     for topic, rows in gathering.topics:
         refused = errors.NONE
@@ -236,16 +244,22 @@ def _ask_one(
 
 def complete(host: Host, x: Exchange, index: int, message: Message | None, payload: bytes) -> None:
     gathering: Gathering = x.state
-    asked = gathering.flat[index]
     if x.answer is not None:
         return  # too late
+    if index != PACE:
+        _take_answer(gathering, index, message)
+    if gathering.paced is None or not gathering.paced.take_completion(index):
+        _finish_if_complete(host, x)
+
+
+def _take_answer(gathering: Gathering, index: int, message: Message | None) -> None:
+    asked = gathering.flat[index]
     if message is None:
         asked.answer = gathering.failed(asked, errors.NOT_LEADER_OR_FOLLOWER)
     elif message.flags != 1:
         asked.answer = gathering.failed(asked, message.flags - 1)
     else:
         asked.answer = gathering.answered(asked, message)
-    _finish_if_complete(host, x)
 
 
 def expire(host: Host, x: Exchange) -> None:
@@ -254,7 +268,9 @@ def expire(host: Host, x: Exchange) -> None:
     if gathering is None or gathering.finishing:
         return  # it is not decoded yet, or nearly answered
     gathering.late = True
-    if not gathering.asking:
+    if gathering.paced is not None and gathering.paced.is_asking:
+        gathering.paced.give_up()
+    else:
         _finish(host, x)
 
 

@@ -12,6 +12,7 @@ from appliance.base import errors
 from appliance.base.dataclass import dataclass
 from appliance.handlers import gather
 from appliance.handlers.exchange import Exchange, Handler, Host, Steps
+from appliance.handlers.paced import PACE, PacedAsking
 from appliance.ring.messages import MOVE, Message
 
 Place = tuple[str, int]
@@ -24,6 +25,7 @@ class Moving:
 
     asked: list[Place]
     codes: dict[Place, int]
+    paced: PacedAsking | None = None  # partitions are asked over several turns
 
 
 def begin_alter_replica_log_dirs(host: Host, x: Exchange) -> None:
@@ -65,7 +67,11 @@ def _ask_homes(host: Host, x: Exchange, wanted: dict[Place, str]) -> None:
             host.ask_home(x, number, route, MOVE, 0, host.log_dirs.index(path), -1, 0, 0)
 
     steps = gather.rows_of(enumerate(wanted.items() if not refused else ()), ask_home)
-    gather.in_turns(host, x, len(wanted), steps, lambda: _finish_if_complete(host, x))
+    if len(wanted) > gather.MANY:
+        state.paced = PacedAsking(host, x, steps, lambda: _finish_if_complete(host, x))
+        state.paced.begin_in_line(iter(()))
+    else:
+        gather.in_turns(host, x, len(wanted), steps, lambda: _finish_if_complete(host, x))
 
 
 def _finish_if_complete(host: Host, x: Exchange) -> None:
@@ -75,10 +81,11 @@ def _finish_if_complete(host: Host, x: Exchange) -> None:
 
 def complete(host: Host, x: Exchange, index: int, message: Message | None, payload: bytes) -> None:
     state: Moving = x.state
-    code = errors.NOT_LEADER_OR_FOLLOWER if message is None else message.flags - 1
-    state.codes[state.asked[index]] = code
-    if not x.pending:
-        _finish(host, x)
+    if index != PACE:
+        code = errors.NOT_LEADER_OR_FOLLOWER if message is None else message.flags - 1
+        state.codes[state.asked[index]] = code
+    if state.paced is None or not state.paced.take_completion(index):
+        _finish_if_complete(host, x)
 
 
 def _finish(host: Host, x: Exchange) -> None:

@@ -256,9 +256,11 @@ class World:
         partition.start_unsaved = False
         told(None)
 
-    def add(self, name="t", index=0, epoch=0, role=ALONE, **config):
+    def add(self, name="t", index=0, epoch=0, role=ALONE, handle=-1, **config):
+        """handle: of a row that is there."""
         topic_id = name.encode().ljust(16, b"\0")
-        handle = self.rows[topic_id, index] = self.table.add(topic_id, index)
+        handle = handle if handle >= 0 else self.table.add(topic_id, index)
+        self.rows[topic_id, index] = handle
         log = PartitionLog.create(
             self.disk, f"{self.folder}/{name}-{index}", topic_id, LogConfig(**config), now_ms=NOW_MS
         )

@@ -6,8 +6,9 @@ counted; what comes when a turn has had its share is postponed. Requests take tu
 with hundreds of batches doesn't keep the others waiting. Messages for one partition stay in their
 order, whoever sends them. A batch that opens to more than a few megabytes is walked over in several
 turns. Searches by time are postponed, too: each may walk over a whole batch. A short batch that is
-not compressed is never postponed for its own sake. Apache Kafka has no bound for either: it opens
-each batch in one of many threads.
+not compressed is never postponed for its own sake. What is asked of a partition that is new and not
+open yet opens it; a turn opens a few, since each makes a folder and files. Apache Kafka has no
+bound for any of these: it opens each batch in one of many threads.
 """
 
 from collections import Counter, deque
@@ -15,7 +16,18 @@ from typing import Final
 
 from appliance.ioproc.netproc_peer import NetprocPeer
 from appliance.ioproc.partitions.read_rules import MAX_TIMESTAMP
-from appliance.ring.messages import APPEND, COORDINATE, LIST_OFFSET, OLD_SET, Message
+from appliance.ring.messages import (
+    APPEND,
+    COORDINATE,
+    DELETE_RECORDS,
+    DESCRIBE_PRODUCERS,
+    EPOCH_END,
+    LIST_OFFSET,
+    MOVE,
+    OLD_SET,
+    READ,
+    Message,
+)
 from appliance.ring.slots import read_list_offset, unpack_append
 from appliance.wire.batch import Walk
 from appliance.wire.batch_header import ATTRIBUTES_AT, CODEC_MASK
@@ -31,7 +43,12 @@ PAYLOAD: Final = 16 << 10
 """Bytes of requests for coordinators that are decided in a turn before the next ones are
 postponed: some hundred rows."""
 
+OPENINGS: Final = 4
+"""New partitions that a turn opens because somebody asks for them."""
+
 _COSTLY: Final = frozenset({APPEND, COORDINATE, LIST_OFFSET})
+_OF_PARTITION: Final = _COSTLY | {READ, DELETE_RECORDS, DESCRIBE_PRODUCERS, EPOCH_END, MOVE}
+"""What a network process asks of one partition."""
 
 _Queue = deque[tuple[NetprocPeer, Message]]
 
@@ -39,7 +56,8 @@ _Queue = deque[tuple[NetprocPeer, Message]]
 class PostponedMessages:
     """held: by who asks and the number of its request. began, until: bytes opened before this turn,
     and up to which nobody asks for more. payload: bytes of requests for coordinators that this turn
-    has left. walks: over the records of batches that are held, by who asks and the token."""
+    has left; openings: new partitions that it may still open. walks: over the records of batches
+    that are held, by who asks and the token."""
 
     __slots__ = (
         "_counts",
@@ -48,6 +66,7 @@ class PostponedMessages:
         "_queues",
         "began",
         "held",
+        "openings",
         "payload",
         "until",
         "walks",
@@ -58,28 +77,47 @@ class PostponedMessages:
         self.began = OPENED[0]
         self.until = self.began + SHARE
         self.payload = PAYLOAD
+        self.openings = OPENINGS
         self.walks: dict[tuple[int, int], Walk] = {}
         self._exchange = (-1, -1)
         self._queues: dict[int, _Queue] = {}  # by the partition that has something in it
         self._counts: Counter[int] = Counter()
         self._is_resuming = False
 
-    def postpone(self, asker: NetprocPeer, message: Message) -> bool:
-        """Return True if this message waits for one of the next turns now."""
+    def postpone(self, asker: NetprocPeer, message: Message, *, is_open: bool) -> bool:
+        """Return True if this message waits for one of the next turns now. is_open: its partition
+        is."""
         if self._is_resuming:
             return False
-        if message.op not in _COSTLY:
+        opens = not is_open and (self.openings <= 0 or bool(self.held))
+        if message.op not in (_OF_PARTITION if opens else _COSTLY):
             return False
         exchange = asker.index, message.token >> 32
         queue = self._queues.get(message.handle)
         if queue is None:
-            if not self._exceeds(asker, message, exchange):
+            if not opens and not self._exceeds(asker, message, exchange):
                 return False
             queue = self.held.setdefault(exchange, deque())
         queue.append((asker, message))
         self._queues[message.handle] = queue
         self._counts[message.handle] += 1
         return True
+
+    def cancel_reads(self, asker: NetprocPeer, token: int) -> None:
+        """Forget the postponed READs of the request token >> 32 (CANCEL)."""
+        for exchange, queue in list(self.held.items()):
+            kept: _Queue = deque()
+            for row in queue:
+                one = row[1]
+                if row[0] is asker and one.op == READ and one.token >> 32 == token >> 32:
+                    self._uncount(one.handle)
+                else:
+                    kept.append(row)
+            if len(kept) < len(queue):
+                queue.clear()
+                queue.extend(kept)
+            if not queue:
+                del self.held[exchange]
 
     def _exceeds(self, asker: NetprocPeer, message: Message, exchange: tuple[int, int]) -> bool:
         if message.op == COORDINATE:
@@ -114,7 +152,8 @@ class PostponedMessages:
     def resume(self) -> tuple[NetprocPeer, Message] | None:
         """The next message that is due in this turn; None when the turn has had its share. Call
         `resumed` behind the last one."""
-        if not self.held or self.payload < 0 or OPENED[0] - self.began >= SHARE:
+        spent = self.payload < 0 or self.openings <= 0 or OPENED[0] - self.began >= SHARE
+        if not self.held or spent:
             return None
         self._is_resuming = True
         exchange = next(iter(self.held))

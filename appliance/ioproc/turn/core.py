@@ -25,7 +25,7 @@ from appliance.ioproc.partition_failures import HELD, LOST, OFFLINE, REPLACED, P
 from appliance.ioproc.partitions.partition import Partition
 from appliance.ioproc.partitions.partition_listener import PartitionListener
 from appliance.ioproc.requests.appends import Appends
-from appliance.ioproc.requests.postponed import PAYLOAD, SHARE
+from appliance.ioproc.requests.postponed import OPENINGS, PAYLOAD, SHARE
 from appliance.ioproc.requests.reads import PartitionReads
 from appliance.ioproc.requests.request_time import RequestTime
 from appliance.ioproc.served_partitions import ServedPartitions
@@ -101,7 +101,8 @@ class Core:
     def finish(self, now_ns: int) -> bool:
         """Write, sync, publish, wake, answer. False when completions wait for room in a ring."""
         postponed = self.postponed
-        postponed.payload, postponed.began = PAYLOAD, OPENED[0]
+        postponed.payload, postponed.openings = PAYLOAD, OPENINGS
+        postponed.began = OPENED[0]
         postponed.until = OPENED[0] + SHARE
         for host in self._hosts:
             if host.decided:

@@ -95,10 +95,11 @@ class Dispatcher:
                 continue
             partition = partitions.get(handle)
             try:
-                partition = partition or self._open(handle)
                 late = OPENED[0] > postponed.until or postponed.payload < 0 or postponed.held
-                if late and postponed.postpone(asker, message):
+                is_open = partition is not None
+                if (late or not is_open) and postponed.postpone(asker, message, is_open=is_open):
                     continue
+                partition = partition or self._open_now(handle)
                 if op == APPEND:
                     self._appends.append(asker, partition, message, now_ms)
                 elif op == COORDINATE:
@@ -121,6 +122,12 @@ class Dispatcher:
             except Exception as bug:
                 self._fail(asker, partition, message, bug)
 
+    def _open_now(self, handle: int) -> Partition | None:
+        partition = self._open(handle)
+        if partition is not None:
+            self.postponed.openings -= 1
+        return partition
+
     def resume(self, now_ms: int) -> None:
         """Handle postponed messages for which this turn has room."""
         while (row := self.postponed.resume()) is not None:
@@ -129,6 +136,8 @@ class Dispatcher:
 
     def _cancel(self, asker: NetprocPeer, message: Message) -> None:
         self._core.purgatory.cancel(asker.index, message.token)
+        if self.postponed.held:
+            self.postponed.cancel_reads(asker, message.token)
         if self._watches.waits:
             self._watches.cancel(asker.index, message.token)
 
