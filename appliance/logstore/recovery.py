@@ -93,6 +93,8 @@ def _empty(disk: Disk, path: str, offset: int, snapshots: ProducerSnapshots) -> 
     """A log without records that begins at `offset`."""
     segment = Segment(path, offset, 0)
     segment.create(disk)
+    if offset:  # its checkpoint says that something is there
+        disk.sync_dir(path)
     unsynced = Unsynced()
     unsynced.folders_changed((path, path.rpartition("/")[0]))
     start = Start([segment], offset, offset, offset, snapshots, unsynced)

@@ -140,6 +140,7 @@ def begin_anew(log: LogParts, offset: int) -> None:
         log.snapshots.keep_to(-1)
         drop(disk, log.path, order.all)
         segment.create(disk)
+        disk.sync_dir(log.path)  # or a checkpoint of the recovery point may outlive the segment
     except StorageFailed as failure:
         # There is no segment now: what only lacks room is final until the log is opened again.
         final = StorageFailed(failure.path, failure.errno, str(failure))

@@ -150,6 +150,31 @@ def test_a_power_cut_while_a_log_begins_anew_leaves_one_that_opens():
     assert step > 5
 
 
+@pytest.mark.parametrize("by_opening", [False, True])
+def test_a_log_that_began_anew_opens_by_its_recovery_point_after_a_power_cut(by_opening):
+    """Checkpoints may name it before anything is written behind it."""
+    for seed in range(20):
+        log = filled()
+        log.sync_now()
+        log.recovery_point = 0
+        if by_opening:
+            log = opened_at(log, 0, log_start=100)
+        else:
+            log.begin_anew(100)
+        assert log.recovery_point == 100
+        log.disk.power_cut(Random(seed))
+        again = opened_at(log, 100, log_start=0)
+        assert (again.log_start_offset, again.end_offset) == (100, 100)
+
+
+def opened_at(log: PartitionLog, point: int, *, log_start: int) -> PartitionLog:
+    """Opened again, by these checkpoints."""
+    return PartitionLog.open_folder(
+        log.disk, PATH, log.config, recovery_point=point, log_start_offset=log_start, clean=False,
+        machine_lived=False, now_ms=0,
+    )  # fmt: skip
+
+
 def test_what_is_taken_back_is_forgotten_of_its_producer_too():
     log = filled(segment_bytes=1 << 20)
     before = answers(log)
