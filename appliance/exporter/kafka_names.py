@@ -38,6 +38,14 @@ _TIERED: Final = (
 )
 
 
+_STAGES: Final = (
+    ("requestqueuetimems", "queue"),
+    ("localtimems", "local"),
+    ("remotetimems", "remote"),
+    ("responsesendtimems", "send"),
+)
+
+
 def _again(
     name: str, labels: tuple[str, ...], *like: str, kind: str = GAUGE, scale: float = 1.0
 ) -> Family:
@@ -113,6 +121,7 @@ _JMX: Final = (
     _again("kafka_network_requestmetrics_requests_total", ("request",), "penstock_requests_total", kind=COUNTER),
     _again("kafka_network_requestmetrics_errors_total", ("request", "error"), "penstock_request_errors_total", kind=COUNTER),
     _again("kafka_network_requestmetrics_totaltimems", ("request", "quantile"), "penstock_request_duration_quantile_seconds", scale=1000.0),
+    *(Family(f"kafka_network_requestmetrics_{name}", GAUGE, ("request", "quantile"), f"penstock_request_stage_quantile_seconds of {stage} in ms.", scale=1000.0) for name, stage in _STAGES),
     _again("kafka_network_socketserver_networkprocessoravgidle_percent", _NONE, "penstock_network_idle_ratio"),
     _again("kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent", _NONE, "penstock_io_idle_ratio"),
     _again("kafka_server_socket_server_metrics_connection_count", ("listener",), "penstock_connections"),
@@ -141,7 +150,7 @@ KAFKAS: Final = (*_EXPORTER, *_JMX, *_PROCESS)
 
 MISSING: Final = {
     "jvm_*": "there is no JVM here",
-    "kafka_network_requestmetrics_{localtimems,remotetimems,requestqueuetimems,responsequeuetimems,responsesendtimems}": "a request is timed as a whole",
+    "kafka_network_requestmetrics_responsequeuetimems": "an answer is in no queue between threads; one that waits for those before it on its connection does so in its stage of that time",
     "kafka_network_requestmetrics_throttletimems": "pauses are told by client and quota, as kafka_server_{produce,fetch,request}_throttle_time; whom none holds back is told of none",
     "kafka_server_brokertopicmetrics_failed…requests_total by topic": "errors are counted by API and code, not by topic",
     "the quantiles of kafka_log_logflushstats_logflushrateandtimems": "the sum of the times is told: penstock_log_flush_seconds_total",

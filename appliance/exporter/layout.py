@@ -62,11 +62,11 @@ def _led(found: Sequence[PartitionRow], node_id: int) -> LeaderCounts:
 
 class TopicBlock:
     """Some topics that follow one another. rows: by topic and partition. bounds: where in `rows`
-    each topic begins, and the end. replicas: what the metadata says of each partition, or topic.
-    written: its lines have been made once."""
+    each topic begins, and the end. led: 1 for each that this node leads. replicas: what the
+    metadata says of each partition, or topic. written: its lines have been made once."""
 
     __slots__ = (
-        "bounds", "found", "leaders", "partitions", "replicas", "rows", "sizes", "topics",
+        "bounds", "found", "leaders", "led", "partitions", "replicas", "rows", "sizes", "topics",
         "written",
     )  # fmt: skip
 
@@ -83,6 +83,7 @@ class TopicBlock:
         keys = [(one.topic, str(one.partition)) for one in found] if whole else topics
         self.partitions = Columns(keys)
         self.leaders = [one.image.leader for one in found] if whole else []
+        self.led = [int(one.image.leader == node_id) for one in found]
         self.replicas = _replicas(found, node_id)
         if not whole:
             self.replicas = {name: self.sums(values) for name, values in self.replicas.items()}

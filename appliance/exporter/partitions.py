@@ -9,7 +9,7 @@ then is remembered.
 
 from collections.abc import Callable
 from itertools import islice
-from operator import sub
+from operator import mul, sub
 from typing import Final, NamedTuple
 
 from appliance.base.ids import TopicId
@@ -277,6 +277,8 @@ class Partitions:
                 page, "penstock_topic_records", block.sums(list(map(sub, high, start)))
             )
             topics.write_columns(page, "penstock_topic_held_records", block.sums(held))
+            led = list(map(mul, high, block.led))
+            topics.write_columns(page, "penstock_topic_acknowledged_offset", block.sums(led))
             for name, column in counts.items():
                 if name != _REPLICATED:
                     topics.write_columns(

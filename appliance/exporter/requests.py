@@ -11,6 +11,7 @@ from operator import mul
 from typing import Final
 
 from appliance.exporter.exposition import Buckets, Page
+from appliance.exporter.stages import QUANTILES, write_stages
 from appliance.observer.names import api_name, error_name
 from appliance.observer.snapshot import ApiCounters, Snapshot
 from appliance.ring import histogram
@@ -18,7 +19,6 @@ from appliance.ring import histogram
 _S_NS: Final = 1_000_000_000
 WINDOW_NS: Final = 60 * _S_NS
 STEP_NS: Final = 10 * _S_NS
-_QUANTILES: Final = (("0.50", 0.5), ("0.99", 0.99), ("0.999", 0.999))
 _PRODUCE: Final = 0
 _FETCH: Final = 1
 
@@ -61,13 +61,14 @@ class RequestRates:
         for name, key in (("produce", _PRODUCE), ("fetch", _FETCH)):
             errors = now.apis[key].errors if key in now.apis else {}
             page.add(f"penstock_{name}_errors_total", sum(errors.values()))
+        write_stages(page, now, self._past[0] if self._past else None)
         if self._past:
             for key, api in sorted(now.since(self._past[0]).items()):
                 self._tell_quantiles(page, api_name(key), api)
 
     def _tell_quantiles(self, page: Page, name: str, api: ApiCounters) -> None:
         if api.requests:
-            for text, share in _QUANTILES:
+            for text, share in QUANTILES:
                 seconds = api.percentile_us(share) / 1e6
                 page.add("penstock_request_duration_quantile_seconds", seconds, name, text)
 

@@ -78,9 +78,12 @@ class Exchange:
         "sent",
         "silent",
         "slab",
+        "stage_row",
         "started_ns",
         "state",
+        "taken_ns",
         "version",
+        "waits_ns",
     )
 
     def __init__(
@@ -109,6 +112,9 @@ class Exchange:
         self.answer: list[Piece] | None = None
         self.deadline_ns = 0
         self.started_ns = 0  # when its bytes were seen
+        self.taken_ns = 0  # when the last of its batches left a queue, 0: it was in none
+        self.waits_ns = 0  # since when it has waited for others, 0: not yet
+        self.stage_row = handler.key  # by which its stages are counted
         self.received = self.sent = 0  # bytes of the request and of the answer, frames and all
         self.silent = False  # acks=0: nothing is sent
 

@@ -188,13 +188,13 @@ def complete(host: Host, x: Exchange, index: int, message: Message | None, paylo
         host.overtaking.refused(host.memory, batch, host.now_ns)
         answers[index] = _failed(errors.NOT_LEADER_OR_FOLLOWER, request, batch)
     elif message.flags == 1:
-        base, time, log_start = unpack_appended(message)
+        base, time, log_start, x.taken_ns, x.waits_ns = unpack_appended(message)
         answers[index] = produce.answered((0, base, time, log_start, None, (), NO_TAGS))
     elif message.op == UNVERIFIED:
         step.unverified(x, index, read_unverified(message).guard)
     else:
         batch = request.batches[index]
-        _, _, log_start = unpack_appended(message)
+        log_start = unpack_appended(message)[2]
         answers[index] = _refused(host, x, message.flags - 1, request, batch, log_start)
     if long is not None:
         _continue_long(host, x, long, paced=index == _PACE)

@@ -33,6 +33,7 @@ from appliance.handlers.fetch_sessions import FetchSessions
 from appliance.handlers.fetch_state import FetchedPartition, FetchState
 from appliance.handlers.fetch_watch import FIRST_WATCH, MOST_PARKED
 from appliance.handlers.gather import MANY, rows_of
+from appliance.ring.counters import FOLLOWER_FETCH
 from appliance.ring.messages import ABORTED, READ_GONE, READ_WAIT, Message
 from appliance.ring.partition_table import HIGH_WATERMARK, LAST_STABLE, LOG_START
 from appliance.ring.slots import unpack_found
@@ -60,6 +61,7 @@ def begin_fetch(
     room = host.fetch_room(x)
     if request.replica_id >= 0:  # neither quotas nor isolation are for replicas
         request = request._replace(read_committed=False)
+        x.stage_row = FOLLOWER_FETCH
     elif room is not None and room < request.max_bytes:
         request = request._replace(max_bytes=room, min_bytes=min(room, request.min_bytes))
     by_id = x.version >= fetch.FIRST_TOPIC_ID
@@ -302,6 +304,7 @@ def _settle(host: Host, x: Exchange) -> None:
         return
     if not state.parked:
         state.parked = True
+        x.waits_ns = host.now_ns
         x.deadline_ns = host.now_ns + wait_ms * 1_000_000
         host.schedule(x)
     if len(state.asked) > MOST_PARKED:

@@ -191,7 +191,7 @@ class IoProcess:
         """The time in ms. The metadata comes first, then what was held for it."""
         following = self._following
         now_ms = self._now_ms = self._served.now_ms = self._clock.wall_ms()
-        now_ns = self._clock.monotonic_ns()
+        now_ns = self._served.began_ns = self._clock.monotonic_ns()
         jumped_ms = now_ms - now_ns // 1_000_000 - self._apart_ms
         if not -_TICK_MS < jumped_ms < _TICK_MS:  # a call less for each turn
             self._apart_ms += jumped_ms

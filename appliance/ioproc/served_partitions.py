@@ -28,16 +28,19 @@ class ServedPartitions:
     coordinators end transactions here, this one among them, by index. spaces: by number of the log
     folder. starved: rows of followers that found no room. damaged: row → topic id and partition, of
     replicas that are fetched anew when others do without them. stirred: there is something for
-    the chores, whatever the clock says. now_ms: the time of this turn. fetched: another replica
+    the chores, whatever the clock says. now_ms: the time of this turn. began_ns, now_ns: when it
+    began, and when its writing does. fetched: another replica
     has, since that was looked at. isolated: this node is cut off from the others, it seems. reach:
     told of bounds."""
 
     __slots__ = (
         "askers",
+        "began_ns",
         "damaged",
         "fetched",
         "isolated",
         "now_ms",
+        "now_ns",
         "partitions",
         "purgatory",
         "reach",
@@ -72,7 +75,7 @@ class ServedPartitions:
         self.watches = syncing.watches = rows.watches
         self.stirred = True
         self.fetched = self.isolated = False
-        self.now_ms = 0
+        self.now_ms = self.began_ns = self.now_ns = 0
 
     def deserts(self, partition: Partition) -> bool:
         """True if another node seems to lead the partition by now: this one is isolated, and

@@ -11,11 +11,13 @@ from typing import Final
 
 from appliance.base.dataclass import dataclass
 from appliance.ring import histogram
-from appliance.ring.counters import API_KEYS
+from appliance.ring.counters import API_KEYS, FOLLOWER_FETCH
 from appliance.ring.process_table import STATE_NAMES, Peer
 from appliance.ring.tables import Tables
 
 _NONE: Final = (0,) * histogram.BUCKETS
+FETCH: Final = 1
+Stages = tuple[tuple[int, ...], ...]
 
 
 @dataclass(slots=True, frozen=True)
@@ -67,11 +69,13 @@ class ProcessCounters:
 
 @dataclass(slots=True, frozen=True)
 class Snapshot:
-    """at_ns: monotonic. apis: by API key, those that were ever asked."""
+    """at_ns: monotonic. apis: by API key, those that were ever asked. stages: a coarse histogram
+    for each of `counters.STAGES` by API key or FOLLOWER_FETCH, of those that were answered."""
 
     at_ns: int
     apis: dict[int, ApiCounters]
     processes: tuple[ProcessCounters, ...]
+    stages: dict[int, Stages] = field(default_factory=dict)
 
     def since(self, before: "Snapshot") -> dict[int, ApiCounters]:
         """Returns the requests since an earlier snapshot, by API key."""
@@ -95,7 +99,15 @@ def take_snapshot(tables: Tables, at_ns: int, cpu_s: Callable[[Peer], float]) ->
         )
         for peer in table.peers
     )
-    return Snapshot(at_ns, apis, processes)
+    rows = [*apis, FOLLOWER_FETCH] if FETCH in apis else apis
+    return Snapshot(at_ns, apis, processes, {row: _stages(tables, row) for row in rows})
+
+
+def _stages(tables: Tables, row: int) -> Stages:
+    regions = [region.stages(row) for region in tables.counters.answers]
+    return tuple(
+        tuple(map(sum, zip(*of_stage, strict=True))) for of_stage in zip(*regions, strict=True)
+    )
 
 
 def _api(tables: Tables, key: int) -> ApiCounters | None:

@@ -127,7 +127,8 @@ WATCH_WRITTEN: Final = 4
 
 APPENDED: Final = 33
 """a: base offset, b: log append time in ms or -1, c: log start offset, also beside what the batch
-was refused for, d: current leader epoch."""
+was refused for, d: current leader epoch, g: when the I/O process took it (monotonic ns), 0 beside
+an error, h: since when it has waited for a sync or for replicas, 0: it did not."""
 
 UNVERIFIED: Final = 40
 """Nothing was appended: the producer's transaction is not known to be open in this partition. a: a

@@ -185,8 +185,9 @@ transaction.version."""
 unpack_coordinate: Final = _unpacker("a b e")
 """COORDINATE: 1 while more pieces follow, API key << 16 | version, bytes of the caller at the start
 of the first piece."""
-unpack_appended: Final = _unpacker("a b c")
-"""APPENDED: base offset, log append time in ms or -1, log start offset."""
+unpack_appended: Final = _unpacker("a b c g h")
+"""APPENDED: base offset, log append time in ms or -1, log start offset, when it was taken and since
+when it has waited (monotonic ns, 0: not)."""
 unpack_found: Final = _unpacker("a b c d g e f i j")
 """FOUND: high watermark, last stable offset, log start offset, base offset of the segment, position
 in its file, length and length of the first batch in bytes, layout, and who has something else: 1

@@ -144,12 +144,14 @@ NAME = re.compile(r"(penstock_[a-z0-9_]+)(?:\{([^}]*)\})?")
 
 
 def asked_for(expr):
-    """(name, labels that are compared, labels by which it is summed up) in a query."""
-    by = re.findall(r"by \(([^)]*)\)", expr)
-    for name, inside in NAME.findall(expr):
+    """(name, labels that are compared, labels by which it is summed up) in a query: by those that
+    stand next before it."""
+    for found in NAME.finditer(expr):
+        name, inside = found.groups()
+        by = re.findall(r"by \(([^)]*)\)", expr[: found.start()])[-1:]
         yield (
             name,
-            set(re.findall(r"([a-z_]+)[=!]", inside)),
+            set(re.findall(r"([a-z_]+)[=!]", inside or "")),
             {w.strip() for one in by for w in one.split(",")},
         )
 

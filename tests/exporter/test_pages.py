@@ -11,6 +11,7 @@ from appliance.exporter.exposition import BY_NAME, Buckets, Columns, Page
 from appliance.exporter.requests import _BOUNDS_US
 from appliance.metadata.parts import BrokerImage
 from appliance.ring import partition_table as columns
+from appliance.ring.counters import FOLLOWER_FETCH
 from appliance.ring.partition_table import ROW_MASK
 from appliance.ring.process_table import IOPROC, NETPROC, Peer, RemoteFigures
 from appliance.ring.push_table import PushingClient
@@ -494,6 +495,52 @@ def test_quantiles_are_about_the_last_minute(world):
     found = world.scrape()
     assert value(found, name, api="Produce", quantile="0.999") == pytest.approx(0.002, rel=0.02)
     assert value(found, "penstock_requests_total", api="Produce") == 1001
+
+
+def test_stages_are_told_by_both_names_and_fetches_of_followers_apart(world):
+    answers = world.tables.counters.answers[0]
+    world.look()
+    ms = 1_000_000
+    answers.answered(0, 1, 1, 10 * ms, 0, 20 * ms, 12 * ms, 14 * ms)
+    answers.answered(1, 1, 1, 40 * ms, 1, 50 * ms, 0, 20 * ms)
+    answers.answered(1, 1, 1, 500 * ms, FOLLOWER_FETCH, 600 * ms, 0, 100 * ms)
+    answers.sent_late(1, 7 * ms)
+    found, name = world.scrape(), "penstock_request_stage_quantile_seconds"
+    kafkas = "kafka_network_requestmetrics"
+
+    def told(api, stage):
+        return pytest.approx(value(found, name, api=api, stage=stage, quantile="0.99"), rel=0.001)
+
+    def near(seconds):
+        return pytest.approx(seconds, rel=0.125)
+
+    for stage, kafka, seconds in (
+        ("queue", "requestqueuetimems", 0.002),
+        ("local", "localtimems", 0.002),
+        ("remote", "remotetimems", 0.006),
+        ("send", "responsesendtimems", 0),
+    ):
+        mine = value(found, f"{kafkas}_{kafka}", request="Produce", quantile="0.99") / 1000
+        assert mine == told("Produce", stage) == near(seconds)
+    apis = ("FetchConsumer", 0.04, 0.03), ("FetchFollower", 0.5, 0.5)
+    for api, total, remote in apis:
+        mine = value(found, f"{kafkas}_totaltimems", request=api, quantile="0.50") / 1000
+        assert mine == near(total) and told(api, "remote") == near(remote)
+        assert value(found, f"{kafkas}_requests_total", request=api) == 1
+    assert told("FetchConsumer", "send") == near(0.007) and told("FetchFollower", "send") == 0
+    assert value(found, f"{kafkas}_requests_total", request="Fetch") == 2
+    total = value(found, "penstock_request_stage_seconds_total", api="Produce", stage="total")
+    assert total == near(0.01)
+    assert value(found, "penstock_requests_total", api="Fetch") == 2, "both, as ever"
+
+
+def test_what_was_acknowledged_is_told_by_who_leads(world):
+    """Its rise beside that of a group's committed offsets says how complete the group reads."""
+    first, second = world.topic("orders", 2)
+    world.set(first, HIGH_WATERMARK=50, LOG_END=60)
+    world.set(second, HIGH_WATERMARK=7, LOG_END=7)
+    found = world.scrape()
+    assert value(found, "penstock_topic_acknowledged_offset", topic="orders") == 57
 
 
 def test_errors_have_kafkas_names(world):

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from appliance.base.ids import TopicId
-from appliance.ring import histogram
+from appliance.ring import counters, histogram
 from appliance.ring.counters import API_KEYS, CODES, Counters
 from appliance.ring.partition_table import (
     BYTES_OUT,
@@ -162,5 +162,44 @@ def test_what_each_netproc_served_of_a_partition_ends_with_it():
 def test_sizes_are_those_that_the_room_tells():
     one_more = Counters.bytes_needed(1, 2) - Counters.bytes_needed(1, 1)
     assert Counters.bytes_needed(2, 1) - Counters.bytes_needed(1, 1) == 105_216
-    assert one_more == 105_216 + 566_784
+    assert one_more == 105_216 + 966_144
     assert PartitionTable.bytes_needed(1000, 2) - PartitionTable.bytes_needed(1000, 1) == 16_064
+
+
+@given(st.integers(0, histogram.LONGEST_US - 1))
+@example(3)
+@example(4)
+@example(histogram.LONGEST_US - 1)
+def test_a_coarse_bucket_is_a_quarter_of_its_lowest_value_wide(us):
+    low, above = histogram.bounds(histogram.coarse_bucket_of(us), histogram.COARSE)
+    assert low <= us < above
+    assert above - low <= max(1, low // histogram.COARSE)
+
+
+def test_stages_of_a_request_add_up_to_its_total():
+    """It was seen at 1 ms, taken at 3 ms, waited from 4 ms on and was answered at 12 ms."""
+    region = table().answers[0]
+    region.answered(0, 1, 1, 11_000_000, 0, 12_000_000, 3_000_000, 4_000_000)
+    stages = region.stages(0)
+    told = [sum(counts) and counts.index(1) for counts in stages]
+    places = [histogram.coarse_bucket_of(us) for us in (11_000, 2_000, 1_000, 8_000)]
+    assert told == [*places, 0] and not any(map(any, region.stages(1)))
+
+
+def test_fetches_of_followers_have_stages_of_their_own():
+    region = table().answers[0]
+    region.answered(1, 1, 1, 5_000, counters.FOLLOWER_FETCH, 9_000, 0, 7_000)
+    region.sent_late(counters.FOLLOWER_FETCH, 3_000_000)
+    assert region.traffic(1) == (1, 1) and not any(map(any, region.stages(1)))
+    total, queue, local, remote, send = region.stages(counters.FOLLOWER_FETCH)
+    assert (total[histogram.coarse_bucket_of(5)], queue[0]) == (1, 1)
+    assert (local[3], remote[2]) == (1, 1)
+    assert send[histogram.coarse_bucket_of(3000)] == sum(send) == 1
+
+
+def test_what_was_taken_before_it_was_seen_was_in_no_queue():
+    """Clocks of two processes are the same, but a turn reads its clock once."""
+    region = table().answers[0]
+    region.answered(0, 1, 1, 1_000_000, 0, 9_000_000, 7_900_000, 0)
+    total, queue, local, remote, _ = region.stages(0)
+    assert queue[0] == remote[0] == 1 and total == local

@@ -11,11 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from appliance.base.errors import (
-    KAFKA_STORAGE_ERROR,
-    NOT_LEADER_OR_FOLLOWER,
-    StorageFailed,
-)
+from appliance.base.errors import KAFKA_STORAGE_ERROR, NOT_LEADER_OR_FOLLOWER, StorageFailed
 from appliance.base.space import SpaceGuard
 from appliance.config.log_config import LogConfig
 from appliance.ioproc.netproc_peer import Asker, NetprocPeer, refusal
@@ -44,9 +40,11 @@ AT_ONCE: Final = 0
 VISIBLE: Final = 1
 DURABLE: Final = 2
 
-Waiting = tuple[Asker, int, int, int, int, int]
+Staged = tuple[Asker, int, int, int, int, int]
 """asker, token, base offset, append time (ms or -1), end offset, and when it is answered: once it
 is written, below the high watermark (acks=all), on the disk (flush.messages), or both."""
+Waiting = tuple[Asker, int, int, int, int, int, int, int]
+"""The same, when it was taken, and when written (ns)."""
 
 _UNGUARDED: Final = SpaceGuard(0, 0)
 
@@ -133,7 +131,7 @@ class Partition:
         self.changing = False
         self.unreadable: set[str] = set()
         self.aborted: AbortedTransactions | None = None
-        self.staged: list[Waiting] = []
+        self.staged: list[Staged] = []
         self.waiting: deque[Waiting] = deque()
         self.asking: deque[tuple[NetprocPeer, Message, int]] = deque()
         self.parked: dict[int, ParkedRead] = {}
@@ -294,8 +292,8 @@ class Partition:
         """True if some records stay invisible until a sync covers them."""
         return self.progress.held < self.progress.log_end
 
-    def commit(self, now_ms: int = 0) -> None:
-        """Write what was staged and answer what need not wait.
+    def commit(self, now_ms: int = 0, taken_ns: int = 0, now_ns: int = 0) -> None:
+        """Write what was staged and answer what need not wait. taken_ns: when this turn began.
 
         Raises StorageFailed when the log refused; the caller then calls `fail`, after DiskFull
         `no_room`.
@@ -314,9 +312,10 @@ class Partition:
             if end > held and waits < DURABLE:
                 held = end
             if waits:
-                self.waiting.append(waiting)
+                self.waiting.append((*waiting, taken_ns, now_ns))
                 continue
-            asker.out.append((APPENDED, 1, self.handle, token, base, time, log_start, epoch))
+            told = (APPENDED, 1, self.handle, token, base, time, log_start, epoch)
+            asker.out.append((*told, taken_ns))
         self.staged.clear()
         end = active.end_offset
         if self.disk_counts:
@@ -357,11 +356,12 @@ class Partition:
         log_start = self.log.log_start_offset
         epoch = self.leader_epoch
         while waiting:
-            asker, token, base, time, end, waits = waiting[0]
+            asker, token, base, time, end, waits, taken_ns, written_ns = waiting[0]
             if end > limits[waits]:
                 break
             waiting.popleft()
-            asker.out.append((APPENDED, 1, self.handle, token, base, time, log_start, epoch))
+            told = (APPENDED, 1, self.handle, token, base, time, log_start, epoch)
+            asker.out.append((*told, taken_ns, written_ns))
 
     def release(self) -> None:
         """The high watermark rose, not by a sync: answer who waited for that."""
@@ -398,7 +398,7 @@ class Partition:
 
     def refuse_all(self, code: int) -> None:
         """Tell all whose appends are not acknowledged yet that they failed."""
-        for asker, token, *_ in (*self.waiting, *self.staged):
+        for asker, token in [w[:2] for w in self.waiting] + [s[:2] for s in self.staged]:
             asker.out.append(refusal(APPENDED, code, self.handle, token))
         self.waiting.clear()
         self.staged.clear()

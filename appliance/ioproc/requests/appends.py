@@ -239,7 +239,8 @@ class Appends:
         if not partition.staged and log.active.end_offset == partition.progress.log_end:
             return  # else it is held, or the end of its segment has written what was
         try:
-            partition.commit(self._served.now_ms)
+            served = self._served
+            partition.commit(served.now_ms, served.began_ns, served.now_ns)
         except DiskFull:
             self._no_room(partition, HELD)
         except StorageFailed as failure:

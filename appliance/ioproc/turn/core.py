@@ -108,6 +108,7 @@ class Core:
             if host.decided:
                 host.stage()
         syncing = self.syncing
+        self.served.now_ns = now_ns
         if self.appends.touched or syncing.under_way or syncing.wanted or now_ns >= syncing.due_ns:
             self._write_and_sync(now_ns)
         if self._failures.news:

@@ -53,6 +53,7 @@ class Sending:
     __slots__ = (
         "_ahead",
         "_begun",
+        "_begun_answers",
         "_cache",
         "_counts",
         "_there",
@@ -85,6 +86,7 @@ class Sending:
         self.requests = self.bytes_in = self.bytes_sent = self.produced = self.fetched = 0
         self.last_api = -1
         self._told = 0  # requests
+        self._begun_answers: list[tuple[int, int]] = []  # row of its stages, since when (ns)
         self._ahead: ReadAhead | None = None  # made by the first read that the page cache has not
         self._begun: Piece | None = None  # a range of a file of which the bytes up to `_there`
         self._there = 0  # were seen in memory
@@ -100,15 +102,17 @@ class Sending:
                 break
             queue.popleft()
             key = x.handler.key
-            self._counts.answered(key, x.received, x.sent, now_ns - x.started_ns)
+            took_ns, row = now_ns - x.started_ns, x.stage_row
+            self._counts.answered(
+                key, x.received, x.sent, took_ns, row, now_ns, x.taken_ns, x.waits_ns
+            )
+            self._begun_answers.append((row, now_ns))
             self.requests += 1
             self.bytes_in += x.received
             self.bytes_sent += x.sent
             self.last_api = key
-            if key == _PRODUCE_KEY:
-                self.produced += x.received
-            elif key == _FETCH_KEY:
-                self.fetched += x.sent
+            self.produced += x.received if key == _PRODUCE_KEY else 0
+            self.fetched += x.sent if key == _FETCH_KEY else 0
             for piece in answer:
                 out.append(piece)
                 self.out_bytes += len(piece) if isinstance(piece, bytes) else _RANGE_BYTES
@@ -127,7 +131,17 @@ class Sending:
                 if room <= 0 and out:
                     return SHARE
         self.out_bytes = 0
+        begun = self._begun_answers
+        if begun and begun[0][1] != now_ns:
+            self._count_late(now_ns)
+        begun.clear()
         return SENT
+
+    def _count_late(self, now_ns: int) -> None:
+        """All that was begun is sent now, the last of it in a later turn than the first."""
+        for row, since_ns in self._begun_answers:
+            if since_ns != now_ns:
+                self._counts.sent_late(row, now_ns - since_ns)
 
     def is_long(self) -> bool:
         """True if a thread is to send what is on its way out."""

@@ -108,6 +108,8 @@ class Intake(RequestReceiver[Connection]):
             self._fail(connection, x, bug)
             return
         if x.pending:
+            # Others decide what is no Fetch or Produce: a coordinator, control, another node.
+            x.waits_ns = x.started_ns if key > _FETCH else x.waits_ns
             slab = connection.framing.slab
             if handler.keeps_body and slab is not None:
                 x.slab = slab.hold_slab()

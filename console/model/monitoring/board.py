@@ -47,6 +47,9 @@ ROWS: Final[tuple[tuple[str, tuple[Panel, ...]], ...]] = (
         Panel("Produce", "s", ((f'max by (quantile) (penstock_request_duration_quantile_seconds{{{_HERE},api="Produce"}})', "p{{quantile}}"),)),
         Panel("Fetch, waiting for records included", "s", ((f'max by (quantile) (penstock_request_duration_quantile_seconds{{{_HERE},api="Fetch"}})', "p{{quantile}}"),)),
         Panel("p99 of every API", "s", ((f'max by (api) (penstock_request_duration_quantile_seconds{{{_HERE},quantile="0.99"}})', "{{api}}"),)),
+        Panel("Stages of Produce, p99", "s", ((f'max by (stage) (penstock_request_stage_quantile_seconds{{{_HERE},api="Produce",quantile="0.99"}})', "{{stage}}"),)),
+        Panel("Stages of consumers' Fetch, p99", "s", ((f'max by (stage) (penstock_request_stage_quantile_seconds{{{_HERE},api="FetchConsumer",quantile="0.99"}})', "{{stage}}"),)),
+        Panel("Stages of replicas' Fetch, p99", "s", ((f'max by (stage) (penstock_request_stage_quantile_seconds{{{_HERE},api="FetchFollower",quantile="0.99"}})', "{{stage}}"),)),
         Panel("A flush of logs to the disk", "s", ((f"sum by (process) (rate(penstock_log_flush_seconds_total{{{_HERE}}}{_RATE})) / sum by (process) (rate(penstock_log_flushes_total{{{_HERE}}}{_RATE}))", "{{process}}"),)),
         Panel("Requests that wait (purgatory)", "short", ((f"sum by (api) (penstock_delayed_requests{{{_HERE}}})", "{{api}}"),)),
         Panel("Longest turn of a loop", "s", ((f"max by (process) (penstock_process_longest_turn_seconds{{{_HERE}}})", "{{process}}"),)),
@@ -81,10 +84,24 @@ ROWS: Final[tuple[tuple[str, tuple[Panel, ...]], ...]] = (
     ("Groups and clients", (
         Panel("Records behind", "short", ((f"topk(20, sum by (group, topic) (penstock_group_lag_records{{{_TOPIC}}}))", "{{group}} {{topic}}"),)),
         Panel("Committed", "short", ((f"topk(20, sum by (group, topic) (rate(penstock_group_committed_offset{{{_TOPIC}}}{_RATE})))", "{{group}} {{topic}}"),)),
+        Panel("Records read of those acknowledged, over 10 minutes", "percentunit", ((f"topk(20, sum by (group, topic) (delta(penstock_group_committed_offset{{{_TOPIC}}}[10m])) / on (topic) group_left () (sum by (topic) (delta(penstock_topic_acknowledged_offset{{{_TOPIC}}}[10m])) > 0))", "{{group}} {{topic}}"),)),
+        Panel("Acknowledged per minute", "short", ((f"topk(20, sum by (topic) (delta(penstock_topic_acknowledged_offset{{{_TOPIC}}}[1m])))", "{{topic}}"),)),
         Panel("Groups", "short", ((f"sum by (state) (penstock_groups{{{_HERE}}})", "{{state}}"),)),
         Panel("Members of groups", "short", ((f"topk(20, sum by (group) (penstock_group_members{{{_HERE}}}))", "{{group}}"),)),
         Panel("Clients", "short", ((f"sum by (software, version) (penstock_client_connections{{{_HERE}}})", "{{software}} {{version}}"),)),
         Panel("Share of a quota in use", "percentunit", ((f"topk(20, penstock_quota_rate{{{_HERE}}} / penstock_quota_limit{{{_HERE}}})", "{{kind}} {{user}} {{client_id}}"),)),
+    )),
+    ("Remote storage", (
+        Panel("Not copied yet", "bytes", ((f"sum by (instance) (penstock_remote_copy_lag_bytes{{{_HERE}}})", "{{instance}}"),)),
+        Panel("Copied and read", "Bps", (
+            (f"sum(rate(penstock_remote_copied_bytes_total{{{_HERE}}}{_RATE}))", "copied"),
+            (f"sum(rate(penstock_remote_fetched_bytes_total{{{_HERE}}}{_RATE}))", "read"),
+        )),
+        Panel("Requests to the store that failed", "short", (
+            (f"sum(rate(penstock_remote_copy_errors_total{{{_HERE}}}{_RATE}))", "copies"),
+            (f"sum(rate(penstock_remote_fetch_errors_total{{{_HERE}}}{_RATE}))", "reads"),
+            (f"sum(rate(penstock_remote_delete_errors_total{{{_HERE}}}{_RATE}))", "deletions"),
+        )),
     )),
     ("Host", (
         Panel("Disk free", "bytes", ((f"min by (folder) (penstock_disk_free_bytes{{{_HERE}}})", "{{folder}}"),)),
