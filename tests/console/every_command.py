@@ -44,6 +44,7 @@ SAMPLES = {
     "cluster invite": "--valid 1m",
     "cluster join": "not-a-token --folder {away}",
     "cluster grow": "1 --dry-run",
+    "cluster balance": "--dry-run",
     "cluster leave": "1 --dry-run",
     "cluster replace": "1 --check",
     "cluster new-id": "",
