@@ -92,7 +92,7 @@ def _facts(plan: BalancePlan) -> str:
 
 
 def _tell(plan: BalancePlan) -> None:
-    """What each node has, and will have."""
+    """Shows the load of each node, now and after."""
     rows: list[Row] = [
         {
             "node": node,

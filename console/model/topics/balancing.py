@@ -16,7 +16,7 @@ from console.model.topics.placing import Place, Wanted
 
 @dataclass(slots=True, frozen=True)
 class Balance:
-    """What each node has: replicas, and partitions that it is to lead."""
+    """Replicas of each node, and partitions that it is to lead."""
 
     replicas: dict[int, int]
     leaders: dict[int, int]
