@@ -32,7 +32,9 @@ RUNNING: Final = "running"
 STOPPED: Final = "stopped"
 REMOVED: Final = "removed"
 _READ_ONLY: Final = "the console runs with --read-only"
-_FORGOTTEN: Final = ("checkpoint", "schemas.json", "dead.json", "delivery.json", "topics.json")
+_FORGOTTEN: Final = (
+    "checkpoint", "schemas.json", "registry.json", "dead.json", "delivery.json", "topics.json",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ line.
 Every length of time is in ms. Nothing here is Spark's.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -18,6 +19,8 @@ METADATA: Final = ("_key", "_topic", "_partition", "_offset", "_timestamp")
 """Columns that `metadata = true` adds to a source."""
 ICEBERG: Final = "iceberg"
 DELTA: Final = "delta"
+AVRO: Final = "avro"
+JSON_SCHEMA: Final = "json-schema"
 HEADERS: Final = "_headers"
 TOMBSTONE: Final = "_tombstone"
 
@@ -40,6 +43,32 @@ class Jdbc:
     user: str | None = None
     password_file: str | None = None
     driver: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryPlace:
+    """A subject of a schema registry. version: None is the newest, of a source the one that is
+    newest at the job's first start. user, password: FILE:NAME of a line that has it."""
+
+    url: str
+    subject: str
+    version: int | None = None
+    user: str | None = None
+    password: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Writers:
+    """How the values of a source are read, as its registry says. reader: the schema that all are
+    read by, and its version; columns: what it has. known: id → schema of a writer. absent: ids that
+    the registry does not know. unfit: id → why the reader's schema does not read it."""
+
+    reader: str
+    version: int
+    columns: str
+    known: Mapping[int, str] = field(default_factory=dict)
+    absent: tuple[int, ...] = ()
+    unfit: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +135,8 @@ class Source:
 
     name: str
     place: Place
-    format: str  # json | csv | string | binary
-    schema: str | None  # columns, or INFER
+    format: str  # json | csv | string | binary | avro | json-schema
+    schema: str | None  # columns, or INFER; None: a registry says
     event_time: str | None = None
     event_expression: str | None = None  # in SQL, what event_time is; None: a column
     watermark_ms: int | None = None
@@ -121,6 +150,8 @@ class Source:
     headers: bool = False
     tombstones: bool = False  # a record without a value is a row of nulls, with TOMBSTONE
     options: dict[str, str] = field(default_factory=dict)  # Spark's, for a topic's values
+    registry: RegistryPlace | None = None
+    writers: Writers | None = None  # what the registry said, while the job runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +178,8 @@ class Sink:
     transaction_timeout_ms: int = TRANSACTION_MS  # of a micro-batch, delivered exactly once
     partitions: int = -1  # -1: what the broker's settings say
     config: dict[str, str] = field(default_factory=dict)
+    format: str = "json"  # json | avro | json-schema, of a topic's values
+    registry: RegistryPlace | None = None
 
     @property
     def is_transactional(self) -> bool:

@@ -6,11 +6,10 @@ import re
 import tomllib
 from collections.abc import Callable
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
-from spark_local import ddl, tablefile
+from spark_local import ddl, tablefile, valuefile
 from spark_local.job import (
     AT_LEAST_ONCE,
     EXACTLY_ONCE,
@@ -37,33 +36,11 @@ _JOB_NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}")
 _VIEW: Final = re.compile(r"[A-Za-z_]\w{0,99}")
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _MASTER: Final = re.compile(r"local(\[(\*|\d+)\])?|spark://\S+|yarn|k8s://\S+")
-_VALUE_FORMATS: Final = ("json", "csv", "string", "binary")
 _FILE_FORMATS: Final = ("json", "csv", "parquet")
 _LONGEST_TRANSACTION_MS: Final = (1 << 31) - 1  # as InitProducerId has it
-_OPTIONS_OF_BOTH: Final = (
-    "timestampFormat",
-    "timestampNTZFormat",
-    "dateFormat",
-    "timeZone",
-    "locale",
-)
-_VALUE_OPTIONS: Final = {
-    "json": (
-        *_OPTIONS_OF_BOTH, "allowBackslashEscapingAnyCharacter", "allowComments",
-        "allowNonNumericNumbers", "allowNumericLeadingZeros", "allowSingleQuotes",
-        "allowUnquotedControlChars", "allowUnquotedFieldNames", "primitivesAsString",
-    ),
-    "csv": (
-        *_OPTIONS_OF_BOTH, "comment", "emptyValue", "escape", "ignoreLeadingWhiteSpace",
-        "ignoreTrailingWhiteSpace", "nanValue", "negativeInf", "nullValue", "positiveInf", "quote",
-        "sep",
-    ),
-}  # fmt: skip
-"""Options of Spark's readers that change how a value is read, and not what happens to a bad one."""
 _OF_TOPICS: Final = (
     "start", "max_records", "tasks", "on_loss", "metadata", "headers", "tombstones",
 )  # fmt: skip
-_PLAIN_COLUMNS: Final = {"string": "value STRING", "binary": "value BINARY"}
 
 
 def load(path: str | Path, base: Path | None = None) -> Job:
@@ -168,8 +145,8 @@ def _cross(read: TableReader, job: Job) -> None:
 def _source(name: str, read: TableReader, folder: Path, batch: bool) -> Source:
     _view_name(name, read)
     place = _place(read, folder)
-    form, schema = _format(read, place)
-    options = _options(read, place, form)
+    form, schema = valuefile.read_format(read, place)
+    options = valuefile.read_options(read, place, form)
     known = _columns(schema)
     metadata = read.flag("metadata")
     if metadata:
@@ -208,6 +185,7 @@ def _source(name: str, read: TableReader, folder: Path, batch: bool) -> Source:
         headers=headers,
         tombstones=tombstones,
         options=options,
+        registry=valuefile.read_registry(read, place, form, folder),
     )
     read.finish()
     return source
@@ -232,8 +210,11 @@ def _event_time(read: TableReader, known: list[str] | None) -> tuple[str | None,
 def _table(name: str, read: TableReader, folder: Path) -> Table:
     _view_name(name, read)
     place = _place(read, folder)
-    form, schema = _format(read, place)
-    options = _options(read, place, form)
+    form, schema = valuefile.read_format(read, place)
+    options = valuefile.read_options(read, place, form)
+    if form in valuefile.REGISTERED:
+        remedy = "make a stream of it, or derive a topic of format json first"
+        read.wrong("format", "tables of topics have no registry", remedy)
     key = read.names("key")
     if place.topic and not key:
         read.wrong("key", "a table of a topic has a key", 'write key = "column"')
@@ -263,8 +244,11 @@ def _sink(read: TableReader, folder: Path, batch: bool) -> Sink:
         for key in ("key", "partitions", "config"):
             if key in read:
                 read.wrong(key, "only topics have it", "take the key out")
+    form, registry = valuefile.read_sink_format(read, place, folder)
     sink = Sink(
         place=place,
+        format=form,
+        registry=registry,
         key=read.names("key"),
         mode=mode,
         delivery=delivery,
@@ -345,45 +329,6 @@ def _jdbc(read: TableReader, folder: Path) -> Jdbc:
     return found
 
 
-def _format(read: TableReader, place: Place) -> tuple[str, str | None]:
-    """(format of the values, columns)."""
-    schema = read.checked("schema", _schema, None)
-    if place.topic is None:
-        if "format" in read:
-            read.wrong("format", "a topic's values have it", "files have file = {format = …}")
-        if place.file and place.file.format != "parquet" and not schema and "schema" not in read:
-            read.wrong("schema", "it is missing", 'write schema = "name TYPE, …" or "infer"')
-        if (place.jdbc or place.table) and "schema" in read:
-            kind = "database" if place.jdbc else "table"
-            read.wrong("schema", f"a {kind} has one itself", "take the key out")
-        return "row", schema
-    form = read.choice("format", _VALUE_FORMATS, "json")
-    if form in _PLAIN_COLUMNS:
-        if "schema" in read:
-            read.wrong("schema", f"a {form} has one column, value", "take the key out")
-        return form, _PLAIN_COLUMNS[form]
-    if schema is None and "schema" not in read:
-        read.wrong("schema", "it is missing", 'write schema = "name TYPE, …" or "infer"')
-    return form, schema
-
-
-def _options(read: TableReader, place: Place, form: str) -> dict[str, str]:
-    """Options of Spark's reader for a topic's values."""
-    found = read.scalars("options")
-    if place.topic is None and found:
-        read.wrong("options", "a topic's values have them", "files have file = {options = {…}}")
-        return {}
-    known = _VALUE_OPTIONS.get(form, ())
-    for name in found:
-        if name not in known:
-            near = get_close_matches(name, known, 1)
-            hint = f"did you mean {near[0]}?" if near else f"known here: {', '.join(known)}"
-            if name == "mode":
-                hint = "a value that cannot be read is a dead letter; take it out"
-            read.wrong(f"options.{name}", f"a {form} value has no such option", hint)
-    return found
-
-
 def _restart(read: TableReader | None) -> Restart:
     usual = Restart()
     if read is None:
@@ -449,15 +394,6 @@ _master = _refuse(_MASTER, "Spark knows no such master", 'write "local[2]" or "s
 _bootstrap = _refuse(
     re.compile(r"[^\s,]+:\d+(,[^\s,]+:\d+)*"), "it is no list of HOST:PORT", 'write "host:9092"'
 )
-
-
-def _schema(value: Any) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError("it must be a text", 'write "name TYPE, …" or "infer"')
-    if value.strip().lower() == INFER:
-        return INFER
-    ddl.columns(value)
-    return value
 
 
 def _start(value: Any) -> str:

@@ -76,7 +76,7 @@ def _store(inner: TableReader, folder: Path, path: str) -> ObjectStore | None:
         return None
     if read is None:
         return ObjectStore(at_bucket[1])
-    keys = [_secret(read, name, folder) for name in ("access_key", "secret_key")]
+    keys = [read_secret(read, name, folder) for name in ("access_key", "secret_key")]
     if (keys[0] is None) != (keys[1] is None) and ("access_key" in read) != ("secret_key" in read):
         missing = "secret_key" if keys[1] is None else "access_key"
         read.wrong(missing, "it is missing", f'write {missing} = "${{file:PATH:NAME}}"')
@@ -91,7 +91,7 @@ def _store(inner: TableReader, folder: Path, path: str) -> ObjectStore | None:
     return found
 
 
-def _secret(read: TableReader, key: str, folder: Path) -> str | None:
+def read_secret(read: TableReader, key: str, folder: Path) -> str | None:
     """FILE:NAME of `${file:FILE:NAME}`, the only form in which a job file names a secret."""
     value = read.raw(key)
     named = _REFERENCE.fullmatch(value) if isinstance(value, str) else None

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 from spark_local.board import Board, now_ms
 from spark_local.cause import needs_tls
 from spark_local.client_settings import ClientSettings
-from spark_local.engine import progress, sinks
-from spark_local.engine.causes import away, translate
+from spark_local.engine import checkpoint_files, progress, registered, sinks
+from spark_local.engine.causes import away, trace, translate
 from spark_local.engine.deadletters import EARLIEST, DeadLetters
 from spark_local.engine.derive import Derived, derive, session
 from spark_local.engine.exactly_once import ExactlyOnceSink
@@ -84,6 +84,7 @@ class Attempt:
         self._root.sparkContext.setLocalProperty("spark.scheduler.pool", job.name)
         spark = session(self._root, job)
         sink = self._sink(spark)
+        self._job = job = self._asked_registries(spark)
         keep = self._place.path / "schemas.json"
         derived = derive(spark, job, self._kafka, streaming=not job.batch, keep=keep)
         dead = self._place.path / "dead.json"
@@ -101,6 +102,7 @@ class Attempt:
             else:
                 self._stream(spark, derived, sink)
         except Exception as problem:
+            self._learn_schemas(spark, problem)
             told = self._topics.explained(problem)
             if told is problem:
                 raise
@@ -111,6 +113,30 @@ class Attempt:
             for table in derived.tables:
                 table.close()
 
+    def _asked_registries(self, spark: "SparkSession") -> Job:
+        """The job with what schema registries say of its sources."""
+        found = registered.ask_registries(spark, self._job, self._place.path / registered.FILE)
+        if not found.batch:
+            return found
+        everything: registered.Spans = {one.name: (None, None) for one in found.sources}
+        return registered.scan(spark, found, self._kafka, everything)
+
+    def _learn_schemas(self, spark: "SparkSession", problem: Exception) -> None:
+        """After a batch that met schemas which are new: learns them, and raises NewSchemas."""
+        number = registered.new_number(trace(problem))
+        batch = checkpoint_files.unfinished(self._place.checkpoint)
+        if number is None or batch is None:
+            return
+        spans: registered.Spans = {}
+        for one in self._job.sources:
+            if one.place.topic:
+                begin = checkpoint_files.begin_of(self._place.checkpoint, batch, one.place.topic)
+                end = checkpoint_files.end_of(self._place.checkpoint, batch, one.place.topic)
+                spans[one.name] = ({p: begin.get(p, EARLIEST) for p in end}, end)
+        keep = self._place.path / registered.FILE
+        registered.scan(spark, self._job, self._kafka, spans, keep)
+        raise registered.NewSchemas(f"values name schema {number}, which is new") from None
+
     def _sink(self, spark: "SparkSession") -> sinks.Sink:
         job = self._job
         if job.sink.place.table:
@@ -120,15 +146,15 @@ class Attempt:
         return sinks.make_sink(job, self._kafka)
 
     def _batch_job(self, derived: Derived, sink: sinks.Sink) -> None:
-        begins = {
-            one: ends_of(self._kafka, one.place.topic)
+        begins = [
+            (one, ends_of(self._kafka, one.place.topic))
             for one in self._job.sources
             if one.place.topic
-        }
+        ]
         if self._board.state == "starting":  # one that failed before proves nothing by beginning
             self._board.set("running")
         sink.write_rows(derived.rows, 0)
-        for source, ends in begins.items():
+        for source, ends in begins:
             self._letters.saw(source, dict.fromkeys(ends, EARLIEST), ends, 1)
         kept = self._board.content.get("progress") or {}
         self._board.content["progress"] = kept | {"dead_letters": self._letters.count}
@@ -162,8 +188,7 @@ class Attempt:
             return writer.format(sink.format).options(**sink.options()).start()
         if isinstance(sink, TableSink):
             sink.fit_table(rows)
-        if isinstance(sink, sinks.TopicSink):
-            sink.shaped(rows)  # a wrong key is told before anything is read
+        sink.prepare_rows(rows)  # a wrong key is told before anything is read
         return writer.foreachBatch(
             lambda df, number: self._gate.write_batch(sink, df, number)
         ).start()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from spark_local.cause import JobError
 from spark_local.client_settings import ClientSettings
-from spark_local.engine import sinks
+from spark_local.engine import registered, sinks
 from spark_local.engine.derive import derive, session
 from spark_local.engine.exactly_once import ExactlyOnceSink
 from spark_local.engine.listener import ENDED, IDLE, forward
@@ -90,7 +90,7 @@ def scratch_job(job: Job, name: str, folder: Path) -> Job:
     else:
         kind = "a table in a bucket" if table else "a database"
         raise JobError(f"its sink is {kind}", "bench a copy of the job file with [sink] topic")
-    sink = replace(job.sink, place=place)
+    sink = replace(job.sink, place=place, registry=None)  # its schema is nobody's
     return replace(job, name=name, sink=sink, trigger_ms=None)
 
 
@@ -107,6 +107,7 @@ def measure_job(
     job's, or smaller for ten of them. job: as scratch_job makes it. folder: for checkpoints,
     the caller deletes it. tell: is called with what begins. Raises JobError and Spark's errors."""
     job = replace(job, sources=tuple(_sized(one, kafka, records) for one in job.sources))
+    job = registered.ask_registries(session(root, job), job, None)
     read = []
     for number, source in enumerate(job.sources):
         tell(f"reading {source.name}")

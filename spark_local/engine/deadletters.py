@@ -16,7 +16,8 @@ from spark_local.engine import sources, values
 from spark_local.engine.clients import CLIENTS
 from spark_local.engine.schemas import columns
 from spark_local.folder import read_json, write_json
-from spark_local.job import Job, Source
+from spark_local.job import AVRO, JSON_SCHEMA, Job, Source
+from spark_local.registry import HEAD_BYTES, schema_number
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -114,8 +115,8 @@ class DeadLetters:
         records = records.where(values.bad(source, now))
         wrong: Any = f.array().cast("array<string>")
         miscased = wrong
-        if source.format == "json":
-            text = f.col("value").cast("string")
+        if source.format in ("json", JSON_SCHEMA):
+            text = values.body(source.format).cast("string")
             fields = _fields(self._spark, schema)
             cases = (f.when(values.is_miscased(text, name), name) for name, _ in fields)
             miscased = f.array_compact(f.array(*cases))
@@ -151,11 +152,16 @@ class DeadLetters:
 
 def reason(source: Source, one: Any) -> str:
     """Why a record cannot be read, for a person."""
-    if source.format == "json":
-        if bytes(one.value).startswith(codecs.BOM_UTF8):
+    value = bytes(one.value)
+    if source.registry is not None and one.corrupt:
+        if told := _of_registry(source, value):
+            return told
+        value = value[HEAD_BYTES:]
+    if source.format in ("json", JSON_SCHEMA):
+        if value.startswith(codecs.BOM_UTF8):
             return "it begins with a byte order mark, which JSON does not"
         try:
-            found = json.loads(bytes(one.value))
+            found = json.loads(value)
         except ValueError as problem:
             return f"it is not JSON: {problem}"
         if not isinstance(found, dict):
@@ -175,6 +181,22 @@ def reason(source: Source, one: Any) -> str:
     if source.event_expression:
         return f"its event time, {source.event_expression}, is null"
     return f"it has no {source.event_time}, the event time"
+
+
+def _of_registry(source: Source, value: bytes) -> str:
+    """Why a value cannot be read by its registry; "" where its content is JSON's affair."""
+    assert source.registry is not None
+    number = schema_number(value)
+    if number is None:
+        return "it does not begin with a byte 0 and the id of a schema"
+    if source.format != AVRO or source.writers is None:
+        return ""
+    if number in source.writers.absent:
+        return f"the registry {source.registry.url} has no Avro schema of id {number}"
+    if why := source.writers.unfit.get(number):
+        version = f"version {source.writers.version} of {source.registry.subject}"
+        return f"schema {number} cannot be read by {version}: {why}"[:1000]
+    return f"its bytes do not fit schema {number}"
 
 
 def _misfits(spark: "SparkSession", source: Source, schema: str) -> list[Any]:

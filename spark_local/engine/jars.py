@@ -37,6 +37,7 @@ _EXCLUDED: Final = (  # PySpark has them itself
     "com.google.code.findbugs:jsr305",
     "commons-logging:commons-logging",
     "org.antlr:antlr4-runtime",
+    "org.tukaani:xz",
     # Iceberg's bundle has what S3A needs of AWS's SDK.
     "org.wildfly.openssl:wildfly-openssl",
     *(
@@ -144,6 +145,24 @@ def need_delta() -> None:
     """Raises JobError where Delta Lake's jars are missing."""
     if not has_delta():
         raise _missing("the jars of Delta Lake, which [sink.table] needs, are not here", "delta")
+
+
+def has_schemas() -> bool:
+    """True if the jar for values of Avro is with them."""
+    return any(folder().glob("spark-avro_*.jar"))
+
+
+def need_schemas() -> None:
+    """Raises JobError where the jar for values of Avro is missing."""
+    if not has_schemas():
+        raise _missing('Spark\'s jar for Avro, which format = "avro" needs, is not here', "schemas")
+
+
+def fetch_schemas() -> None:
+    """Fetch the jar for values of Avro unless it is here. Raises JobError."""
+    if not has_schemas():
+        _fetch(f"org.apache.spark:spark-avro_2.13:{spark_version()}")
+        need_schemas()
 
 
 def need_store() -> None:

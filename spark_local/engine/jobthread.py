@@ -14,6 +14,7 @@ from spark_local.client_settings import ClientSettings
 from spark_local.engine import session
 from spark_local.engine.attempt import Attempt
 from spark_local.engine.causes import trace, translate
+from spark_local.engine.registered import NewSchemas
 from spark_local.folder import JobFolder
 from spark_local.job import Job, Restart
 
@@ -95,6 +96,9 @@ class JobThread:
             if self._stopped.is_set():
                 return False
             self._attempt.run()
+        except NewSchemas as told:  # it is as well as before, and reads on
+            self._board.log(str(told))
+            return True
         except Exception as problem:  # a job's failure is told, and ends no other job
             if self._stopped.is_set():
                 return False

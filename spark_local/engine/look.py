@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from spark_local.client_settings import ClientSettings
-from spark_local.engine import derive, sinks
+from spark_local.engine import derive, registered, sinks
 from spark_local.engine.deadletters import DeadLetters
 from spark_local.engine.derive import Derived
 from spark_local.engine.tables import spans_of
@@ -53,12 +53,24 @@ def preview(
     what `check` raises."""
     check(root, job, kafka)
     spark = derive.session(root, job)
+    job = registered.ask_registries(spark, job, None)
+    job = registered.scan(spark, job, kafka, _last(job, kafka, last))
     found = derive.derive(spark, job, kafka, streaming=False, last=last)
     shown = [one.asDict(recursive=True) for one in found.rows.limit(rows).collect()]
     kinds = {f.name: f.dataType.simpleString() for f in found.rows.schema.fields}
     unreadable = _unreadable(spark, job, kafka, found)
     parts = _parts(job, kafka, last)
     return Preview(list(found.rows.columns), shown, found.schemas, kinds, parts, unreadable)
+
+
+def _last(job: Job, kafka: ClientSettings, last: int) -> registered.Spans:
+    """The last records of each partition of the sources that a registry describes."""
+    found: registered.Spans = {}
+    for source in job.sources:
+        if source.registry is not None and source.place.topic:
+            spans = spans_of(kafka, source.place.topic)
+            found[source.name] = ({p: max(0, end - last) for p, (_, end) in spans.items()}, None)
+    return found
 
 
 def _unreadable(
@@ -90,8 +102,11 @@ def check(root: "SparkSession", job: Job, kafka: ClientSettings) -> Derived:
     accepts as a batch. Returns the derived rows. Raises JobError and Spark's own errors.
     """
     spark = derive.session(root, job)
+    job = registered.ask_registries(spark, job, None)
     found = derive.derive(spark, job, kafka, streaming=not job.batch, read_tables=False)
-    sinks.make_sink(job, kafka).shaped(found.rows)
+    sink = sinks.make_sink(job, kafka)
+    sink.shaped(found.rows)
+    sink.check_rows(found.rows)
     if not job.batch:
         jvm: Any = spark._jvm
         mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, job.sink.mode.capitalize())()

@@ -30,7 +30,9 @@ def known(
     found: dict[str, str] = {}
     fresh: dict[str, Any] = {}
     for one in job.inputs:
-        if one.schema == INFER:
+        if isinstance(one, Source) and one.writers is not None:
+            found[one.name] = one.writers.columns
+        elif one.schema == INFER:
             if one.name not in remembered:
                 fresh[one.name] = infer(spark, one, kafka)
             found[one.name] = str(remembered.get(one.name) or fresh[one.name])

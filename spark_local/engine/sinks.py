@@ -13,6 +13,7 @@ from spark_local.cause import JobError
 from spark_local.client_settings import ClientSettings
 from spark_local.engine.clients import CLIENTS, ClientError, ClientsGone
 from spark_local.engine.sources import jdbc_options
+from spark_local.engine.value_writers import JSON_OPTIONS, TIMES, make_writer
 from spark_local.job import Job
 
 if TYPE_CHECKING:
@@ -87,16 +88,27 @@ class Sink:
         """Rows as the destination has them."""
         return rows
 
+    def check_rows(self, rows: "DataFrame") -> None:
+        """Raises JobError when such rows cannot be written, as somebody else says."""
+
+    def prepare_rows(self, rows: "DataFrame") -> None:
+        """Before the first row. Raises JobError when such rows cannot be written."""
+
     def options(self) -> dict[str, str]:
         """Options of Spark's writer."""
         return {}
 
 
 class TopicSink(Sink):
-    """Values are JSON; the key is the text of one column, or an object of several."""
+    """Values are as value_writers.py makes them; the key is the text of one column, or an object of
+    several."""
 
     format = "kafka"
     _row_bytes = _ROW_BYTES
+
+    def __init__(self, job: Job, kafka: ClientSettings) -> None:
+        super().__init__(job, kafka)
+        self._values = make_writer(job.sink)
 
     def prepare(self) -> None:
         sink = self._job.sink
@@ -116,8 +128,6 @@ class TopicSink(Sink):
         self._row_bytes = int(found or _ROW_BYTES)
 
     def shaped(self, rows: "DataFrame") -> "DataFrame":
-        from pyspark.sql import functions as f
-
         missing = [name for name in self._job.sink.key if name not in rows.columns]
         if missing:
             has = ", ".join(rows.columns)
@@ -125,8 +135,19 @@ class TopicSink(Sink):
                 f"what the job derives has no column {missing[0]!r}, which its sink's key names"
             )
             raise JobError(problem, f"it has {has}")
-        everything = f.to_json(f.struct(*(f.col(f"`{n}`") for n in rows.columns)), _JSON)
-        return rows.select(self._key(rows).alias("key"), everything.alias("value"))
+        value = self._values.column(rows)
+        return rows.select(self._key(rows).alias("key"), value.alias("value"))
+
+    def check_rows(self, rows: "DataFrame") -> None:
+        self._values.check_rows(rows)
+
+    def prepare_rows(self, rows: "DataFrame") -> None:
+        self.shaped(rows)
+        self._values.register_rows(rows)
+
+    def write_rows(self, rows: "DataFrame", batch_id: int) -> None:
+        self._values.register_rows(rows)
+        super().write_rows(rows, batch_id)
 
     def _key(self, rows: "DataFrame") -> "Column":
         from pyspark.sql import functions as f
@@ -136,27 +157,14 @@ class TopicSink(Sink):
             return f.lit(None).cast("string")
         if len(names) == 1:
             kind = rows.schema[self._job.sink.key[0]].dataType.typeName()
-            form = _TIMES.get(kind)
+            form = TIMES.get(kind)
             return f.date_format(names[0], form) if form else names[0].cast("string")
-        return f.to_json(f.struct(*names), _JSON)
+        return f.to_json(f.struct(*names), JSON_OPTIONS)
 
     def options(self) -> dict[str, str]:
         topic = self._job.sink.place.topic
         assert topic is not None
         return _PRODUCER | sizes(self._row_bytes) | self._kafka.spark() | {"topic": topic}
-
-
-_TIMES: Final = {
-    "timestamp": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
-    "timestamp_ntz": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
-}
-"""Type → the one form of its values, in keys and in rows; of milliseconds, two rows of the same
-millisecond would have the same key."""
-_JSON: Final = {
-    "ignoreNullFields": "false",
-    "timestampFormat": _TIMES["timestamp"],
-    "timestampNTZFormat": _TIMES["timestamp_ntz"],
-}
 
 
 def sizes(row_bytes: int) -> dict[str, str]:

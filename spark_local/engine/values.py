@@ -10,16 +10,28 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from spark_local.ddl import columns as names_of
-from spark_local.job import HEADERS, METADATA, TOMBSTONE, Source, Table
+from spark_local.engine import avro_values
+from spark_local.engine.avro_values import CORRUPT
+from spark_local.job import AVRO, HEADERS, JSON_SCHEMA, METADATA, TOMBSTONE, Source, Table
+from spark_local.registry import HEAD_BYTES
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-CORRUPT: Final = "__corrupt"
+__all__ = ["CORRUPT"]
+
+_FRAMED: Final = (JSON_SCHEMA,)
 _EVENT: Final = "__event"  # the event time, where the source has an expression for it
 _SEVERAL: Final = r"\}\s*\{"  # an object behind another, outside of strings
 _STRING: Final = r'"(\\.|[^"\\])*"'
 _OPTIONS: Final = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
+
+
+def body(form: str) -> "Column":
+    """The content of a value, behind the head of a registry's wire format where it has one."""
+    from pyspark.sql import functions as f
+
+    return f.expr(f"substring(value, {HEAD_BYTES + 1})") if form in _FRAMED else f.col("value")
 
 
 def parsed(
@@ -34,13 +46,15 @@ def parsed(
         kind = "string" if form == "string" else "binary"
         row: Any = f.struct(value.cast(kind).alias("value"))
         return raw.withColumn("row", row).withColumn(CORRUPT, f.lit(None).cast("string"))
-    reader = f.from_json if form == "json" else f.from_csv
-    read_row = reader(
-        value.cast("string"), f"{schema}, {CORRUPT} STRING", {**(options or {}), **_OPTIONS}
-    )
+    is_json = form != "csv"
+    text = body(form).cast("string")
+    reader = f.from_json if is_json else f.from_csv
+    read_row = reader(text, f"{schema}, {CORRUPT} STRING", {**(options or {}), **_OPTIONS})
     row = f.col("row")  # by name: Spark would read the value again for each mention
-    unseen = _left_out(value.cast("string"), schema) if form == "json" else f.lit(None)
-    broken = f.when(value.isNotNull(), f.coalesce(row[CORRUPT], _empty(row, form), unseen))
+    unseen = _left_out(text, schema) if is_json else f.lit(None)
+    headless = f.when(~avro_values.is_framed(), f.lit("")) if form in _FRAMED else f.lit(None)
+    told = f.coalesce(headless, row[CORRUPT], _empty(row, is_json), unseen)
+    broken = f.when(value.isNotNull(), told)
     return raw.withColumn("row", read_row).withColumn(CORRUPT, broken)
 
 
@@ -74,7 +88,10 @@ def read(raw: "DataFrame", source: Source, schema: str) -> "DataFrame":
     """Records of a source: `parsed`, and its event time where that is an expression."""
     from pyspark.sql import functions as f
 
-    records = parsed(raw, source.format, schema, source.options)
+    if source.writers is not None and source.format == AVRO:
+        records = avro_values.parsed(raw, source.writers)
+    else:
+        records = parsed(raw, source.format, schema, source.options)
     if source.event_expression is None:
         return records
     # The connector's columns (key, timestamp, …) step aside: the expression names the record's.
@@ -94,11 +111,11 @@ def _event_time(source: Source) -> "Column":
     return f.col("row").getField(source.event_time)
 
 
-def _empty(row: "Column", form: str) -> "Column":
+def _empty(row: "Column", is_json: bool) -> "Column":
     """JSON that is no object (null, a blank) gives no row and no complaint."""
     from pyspark.sql import functions as f
 
-    return f.when(row.isNull(), f.lit("")) if form == "json" else f.lit(None).cast("string")
+    return f.when(row.isNull(), f.lit("")) if is_json else f.lit(None).cast("string")
 
 
 def is_ahead(source: Source, now: "Column | None" = None) -> "Column":

@@ -169,6 +169,8 @@ NOT_RUN = {
     ): "runs all tests",
     ("docs/quickstart.md", "penstock job setup"): SPARK,
     ("docs/job-tables.md", "penstock job setup --tables"): "tests/spark/test_spark_tables.py",
+    ("docs/job-schemas.md", "penstock job setup --schemas"): "tests/spark/test_schemas_registry.py",
+    ("docs/job-schemas.md", "export PENSTOCK_REGISTRY"): "tests/software/test_schema_registry.py",
     ("benchmarks/README.md", "python -m benchmarks.compare.rdkafka build"): "hours of measuring",
     ("docs/concepts.md", "        clients"): "a picture",
     ("docs/contributing.md", "python3 -m venv .venv"): "fetches packages, and runs tests",

@@ -170,6 +170,20 @@ def jars(*coordinates: str) -> Path:
     return place / "libs"
 
 
+def archive(coordinates: str) -> Path:
+    """A folder with the content of an archive of Maven Central
+    (GROUP:ARTIFACT:VERSION:tar.gz:CLASSIFIER)."""
+    maven = need("mvn")
+    with _folder("archive", coordinates) as (place, ready):
+        if not ready:
+            to = ["-Dmdep.useBaseVersion=true", f"-DoutputDirectory={_emptied(place)}"]
+            _run([maven, "-q", "-B", "dependency:copy", f"-Dartifact={coordinates}", *to], place)
+            (packed,) = place.glob("*.tar.gz")
+            _run(["tar", "xzf", str(packed), "-C", str(place)], place)
+            packed.unlink()
+    return place
+
+
 def debian_package(name: str) -> Path:
     """A folder with the files of a package of Debian, unpacked and not installed."""
     need("dpkg-deb")

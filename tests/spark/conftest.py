@@ -31,7 +31,7 @@ def reason():
         jars.fetch()
     except JobError as problem:
         return str(problem)
-    for fetch in (jars.fetch_tables, jars.fetch_delta, jars.fetch_store):
+    for fetch in (jars.fetch_tables, jars.fetch_delta, jars.fetch_store, jars.fetch_schemas):
         with suppress(JobError):  # their own tests say that they are without them
             fetch()
     return None

@@ -20,8 +20,11 @@ from spark_local.cause import JobError
 )
 @click.option("--delta", is_flag=True, help="Also Delta Lake, for tables of that format (8 MB).")
 @click.option("--s3", "store", is_flag=True, help="Also what tables in buckets need (64 MB).")
+@click.option("--schemas", is_flag=True, help="Also Avro by a schema registry (0.2 MB).")
 @formatted
-def command(jars: tuple[str, ...], tables: bool, delta: bool, store: bool, output: str) -> int:
+def command(
+    jars: tuple[str, ...], tables: bool, delta: bool, store: bool, schemas: bool, output: str
+) -> int:
     """Download the jars of Spark's Kafka connector for the installed PySpark into your cache
     folder. Jobs then start without network access.
 
@@ -40,6 +43,8 @@ def command(jars: tuple[str, ...], tables: bool, delta: bool, store: bool, outpu
             kept.fetch_delta()
         if store:
             kept.fetch_store()
+        if schemas:
+            kept.fetch_schemas()
         for jar in jars:
             kept.add(Path(jar))
         rows = [
