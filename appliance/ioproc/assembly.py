@@ -376,7 +376,8 @@ class Assembly:
             self._clock,
             self._events,
         )
-        parting = DivergenceTruncation(ground, housekeeping, moves, cleaning, env.parted)
+        starts = self._remote.starts
+        parting = DivergenceTruncation(ground, housekeeping, moves, cleaning, env.parted, starts)
         served, appends = core.partitions, core.appends
         return ReplicaFetchers(
             self._leaders,

@@ -81,7 +81,7 @@ def truncate_to(log: LogParts, offset: int, now_ms: int) -> int:
     _may_go_back(log)
     if active.has_unwritten:
         take_back(log, now_ms)
-    if offset < log.log_start_offset:
+    if offset < max(log.log_start_offset, log.order.all[0].base):
         begin_anew(log, offset)
     elif offset < active.end_offset:
         try:

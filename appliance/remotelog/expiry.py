@@ -68,3 +68,13 @@ def select_chain(
             break
         end = max(end, behind)
     return start, end
+
+
+def select_chain_to(finished: Sequence[RemoteLogSegmentMetadataRecord], offset: int) -> int:
+    """The first offset from which on the store has all up to `offset` without a gap. finished: by
+    start offset."""
+    start = offset
+    for one in reversed(finished):
+        if one.start_offset < start <= one.end_offset + 1:
+            start = one.start_offset
+    return start

@@ -4,6 +4,7 @@ means for each of them.
     at ─▶ ask ─▶ answered ─▶ outcome ─┬▶ TAKE: its records follow the log ─▶ at
                                       ├▶ PART: the logs part (KIP-595): truncate ─▶ at
                                       ├▶ BEGIN: nothing follows the log there any more ─▶ at
+                                      ├▶ TIERED: what follows it is in a remote store alone ─▶ at
                                       └▶ REFUSED: asked again after a pause that grows
 
 One request at a time. In a session (KIP-227) it names what changed since the one before alone;
@@ -24,6 +25,7 @@ TAKE: Final = 1
 PART: Final = 2
 BEGIN: Final = 3
 REFUSED: Final = 4
+TIERED: Final = 5
 
 NEVER: Final = 1 << 62
 SOON_MS: Final = 5
@@ -31,6 +33,10 @@ SOON_MS: Final = 5
 _FIRST_PAUSE_MS: Final = 20
 _LAST_EPOCH: Final = 0x7FFFFFFF
 _NO_SESSION: Final = 0
+_OUTSIDE: Final = {
+    errors.OFFSET_OUT_OF_RANGE: BEGIN,
+    errors.OFFSET_MOVED_TO_TIERED_STORAGE: TIERED,
+}
 _SESSION_ERRORS: Final = (errors.FETCH_SESSION_ID_NOT_FOUND, errors.INVALID_FETCH_SESSION_EPOCH)
 
 
@@ -227,8 +233,8 @@ class Fetcher:
 
     def outcome(self, told: FetchResult, now_ms: int) -> int:
         """Returns the action for a partition of the response: TAKE (`at` says how far that came),
-        PART or BEGIN (it is held until `at`), REFUSED; 0 when it is not where it was when this was
-        asked for."""
+        PART, BEGIN or TIERED (it is held until `at`), REFUSED; 0 when it is not where it was when
+        this was asked for."""
         key = told.key
         position = self._told.get(key)
         if position is None or self._positions.get(key) != position:
@@ -236,11 +242,12 @@ class Fetcher:
         if not told.error and told.diverging is None:
             return TAKE
         self._told[key] = _AGAIN
-        if told.error and told.error != errors.OFFSET_OUT_OF_RANGE:
+        what = PART if not told.error else _OUTSIDE.get(told.error, REFUSED)
+        if what == REFUSED:
             self.refused(key, now_ms)
-            return REFUSED
-        self.hold_partition(key)
-        return BEGIN if told.error else PART
+        else:
+            self.hold_partition(key)
+        return what
 
     def taken(self) -> None:
         """All of the answer was: the next one can be asked for."""

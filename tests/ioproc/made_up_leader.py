@@ -57,6 +57,7 @@ class Led:
         self.epoch = 0
         self.high_watermark = NOT_COMMITTED  # the log end
         self.refuses = 0
+        self.local = 0  # what lies below is in a remote store alone
         self.fetched = []
 
     def answer(self, asked, most):
@@ -74,6 +75,8 @@ class Led:
         answer = {"high_watermark": high, "log_start_offset": log.log_start_offset}
         if offset < log.log_start_offset:
             return {"error_code": errors.OFFSET_OUT_OF_RANGE, "high_watermark": -1}
+        if offset < self.local:
+            return {"error_code": errors.OFFSET_MOVED_TO_TIERED_STORAGE, "high_watermark": -1}
         if last >= 0:
             epoch, ended = log.epoch_end(last)
             if epoch < last or ended < offset:
@@ -151,12 +154,13 @@ class MadeUp:
         for topic in request.topics:
             rows = []
             for asked in topic.partitions:
-                assert asked.timestamp == -2
+                assert asked.timestamp in (-2, -4)
                 (led,) = [x for x in self.led.values() if (x.name, x.index) == (
                     topic.name, asked.partition_index)]  # fmt: skip
                 rows.append(
                     {"partition_index": led.index, "error_code": 0, "timestamp": -1,
-                     "offset": led.log.log_start_offset, "leader_epoch": led.epoch}
+                     "offset": led.local if asked.timestamp == -4 else led.log.log_start_offset,
+                     "leader_epoch": led.epoch}
                 )  # fmt: skip
             topics.append({"name": topic.name, "partitions": rows})
         return {"throttle_time": 0, "topics": topics}

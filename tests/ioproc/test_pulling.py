@@ -230,6 +230,37 @@ def test_epochs_that_each_had_records_of_their_own_take_several_steps(leader, fo
     same(led, partition)
 
 
+class Starts:
+    """What a log needs that begins behind remote segments comes when it is asked for again."""
+
+    def __init__(self):
+        self.asked = []
+
+    def is_ready(self, partition, offset, now_ns):
+        self.asked.append(offset)
+        return len(self.asked) > 3
+
+    def begin_log(self, partition, now_ms):
+        partition.log.begin_anew(self.asked[-1])
+        partition.log.log_start_offset = 0  # it knows what is remote
+
+
+def test_who_lacks_what_is_remote_begins_where_the_leader_s_local_log_does(leader, follower):
+    led = leader.add("t", **SMALL)
+    write(led.log, *some(Random(2), 100), epoch=0)
+    led.local = led.log.segments[3].base
+    partition = follower.add(led)
+    follower.until(lambda: follower.said.of("no-remote-store"))
+    assert partition.log.end_offset == 0, "a node without a store takes nothing for all"
+    starts = follower.pulling._parting._starts = Starts()
+    follower.until(lambda: partition.log.end_offset == led.log.end_offset)
+    assert partition.log.segments[0].base == led.local > 0
+    assert partition.log.log_start_offset == 0
+    assert set(starts.asked) == {led.local}
+    write(led.log, *some(Random(3), 3), epoch=0)
+    follower.until(lambda: partition.log.end_offset == led.log.end_offset)
+
+
 def test_who_lacks_what_the_leader_has_no_more_begins_anew(leader, follower, tmp_path):
     led = leader.add("t", **SMALL, retention_ms=-1)
     rng = Random(3)

@@ -10,13 +10,14 @@ from typing import Any, Final
 from appliance.ioproc.remote.link import Question
 from appliance.remotelog.journal import EntriesDamaged, decode_entries, encode_entries
 from appliance.remotelog.manifests import (
+    NO_TERM,
     Manifest,
     ManifestDamaged,
     RemoteManifests,
     Term,
     term_of_segment,
 )
-from appliance.remotelog.objects import RemoteObjects
+from appliance.remotelog.objects import PRODUCER_SNAPSHOT, RemoteFilesMissing, RemoteObjects
 from appliance.remotelog.segments import RemoteSegments
 
 Key = tuple[bytes, int]
@@ -26,7 +27,8 @@ TO_CLAIM: Final = "claim"
 TO_PUBLISH: Final = "publish"
 TO_READ: Final = "read-manifest"
 TO_SWEEP: Final = "sweep"
-MANIFEST_STEPS: Final = (TO_CLAIM, TO_PUBLISH, TO_READ, TO_SWEEP)
+TO_START: Final = "read-start"
+MANIFEST_STEPS: Final = (TO_CLAIM, TO_PUBLISH, TO_READ, TO_SWEEP, TO_START)
 
 
 def ask_claim(key: Key, epoch: int, own: bytes) -> Question:
@@ -50,6 +52,17 @@ def ask_sweep(key: Key, term: Term, entries: bytes) -> Question:
     """Remove objects of copies that began up to `term` and that these entries do not know. The
     answer's `objects` says how many there were."""
     return {"op": TO_SWEEP, **_named(key), "term": term, "entries": _text(entries)}
+
+
+def ask_start(key: Key, offset: int) -> Question:
+    """The manifest, and a snapshot of the producers before an offset. The answer has `term`,
+    `entries` and `snapshot`."""
+    return {"op": TO_START, **_named(key), "offset": offset}
+
+
+def snapshot_in(fields: dict[str, Any]) -> bytes:
+    """The bytes of a snapshot in an answer."""
+    return base64.b64decode(fields["snapshot"])
 
 
 def entries_in(fields: dict[str, Any]) -> bytes:
@@ -76,6 +89,7 @@ class ManifestAnswers:
             TO_PUBLISH: self._publish,
             TO_READ: self._read_newer,
             TO_SWEEP: self._sweep,
+            TO_START: self._read_start,
         }
 
     def _claim(self, question: dict[str, Any]) -> dict[str, Any]:
@@ -103,6 +117,22 @@ class ManifestAnswers:
     def _sweep(self, question: dict[str, Any]) -> dict[str, Any]:
         term = Term(*question["term"])
         return {"objects": self._remove_unknown(_key_of(question), term, entries_in(question))}
+
+    def _read_start(self, question: dict[str, Any]) -> dict[str, Any]:
+        key, offset = _key_of(question), int(question["offset"])
+        found = self._manifests.read_newer(*key, NO_TERM)
+        if found is None or found.entries is None:
+            raise RemoteFilesMissing("the leader has not written which remote segments there are")
+        every = _decoded(key, found.entries).finished()
+        before = [
+            (one.end_offset + 1 == offset, one.segment_leader_epochs[-1].leader_epoch, number)
+            for number, one in enumerate(every)
+            if one.start_offset < offset <= one.end_offset + 1
+        ]
+        if not before:
+            raise RemoteFilesMissing(f"offset {offset - 1} is in no remote segment")
+        snapshot = self._objects.fetch_index(every[max(before)[2]], PRODUCER_SNAPSHOT)
+        return {**_told(found), "snapshot": _text(snapshot)}
 
     def _remove_unknown(self, key: Key, term: Term, entries: bytes) -> int:
         known = (one.remote_log_segment_id.id for one in _every(_decoded(key, entries)))

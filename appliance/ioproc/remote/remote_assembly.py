@@ -20,6 +20,7 @@ from appliance.ioproc.remote.remote_storage import (
     threads_of,
 )
 from appliance.ioproc.remote.removing import RemoteRemovals
+from appliance.ioproc.remote.tiered_starts import TieredStarts
 from appliance.ioproc.remote.tiering import Tiering
 from appliance.ioproc.remote_reads.remote_files import RemoteFiles
 from appliance.ioproc.remote_reads.remote_read_rules import RemoteReads
@@ -37,7 +38,8 @@ from appliance.shell.seat import Seat
 
 
 class RemoteAssembly:
-    """link: the way to the store, None without one. news: hears of partitions."""
+    """link: the way to the store, None without one. news: hears of partitions. starts: of logs that
+    begin behind remote segments, when the storage is made."""
 
     def __init__(self, seat: Seat, disk: Disk, events: Log, follower: Follower) -> None:
         self._seat = seat
@@ -45,6 +47,7 @@ class RemoteAssembly:
         self._events = events
         self._follower = follower
         self._tiering: Tiering | None = None
+        self.starts: TieredStarts | None = None
         self.news: Final = PartitionNews()
         self.link: Final = open_link(seat.config, seat.ioprocs)
         self._routes: Final = (
@@ -91,6 +94,7 @@ class RemoteAssembly:
         removals = RemoteRemovals(
             self._disk, self._events, routes, lambda topic_id: topic_id in image.topics_by_id
         )
+        self.starts = TieredStarts(routes, tiering, self._events)
         tell = questions.complete_remote_reads
         made = RemoteStorage(
             link, routes, self.news, tiering, removals, tell, configure,

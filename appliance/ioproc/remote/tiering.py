@@ -160,6 +160,20 @@ class Tiering:
             tiered.again_ns = 0
             self._due[tiered] = None
 
+    def take_over(self, partition: Partition, entries: bytes, term: Term) -> RemoteSegments:
+        """The log of a follower is about to begin behind these remote segments: they are on the
+        disk at return. Raises StorageFailed."""
+        if partition not in self._tiered:
+            self._attach(partition)
+        self.give_up(partition)
+        tiered = self._tiered[partition]
+        self._end(tiered)
+        known, _ = decode_entries(entries, *tiered.key)
+        tiered.journal.replace_file(entries)
+        tiered.journal.known, tiered.term = known, term
+        self._due[tiered] = None
+        return known
+
     def give_up(self, partition: Partition) -> None:
         """It is about to go: no record of it is being written when this returns."""
         tiered = self._tiered.get(partition)
@@ -373,8 +387,9 @@ class Tiering:
             self._end(tiered, task)
         elif answer.kind == FENCED:
             tiered.claimed = -1  # the metadata will say who leads
-            tiered.again_ns = now_ns + _FIRST_PAUSE_NS
+            self._pause(tiered, now_ns)
             self._end(tiered)
+            self._due[tiered] = None
         elif answer.failure:
             self._failed(tiered, task.kind, answer.failure, now_ns)
         elif op in (TO_CLAIM, TO_READ):
@@ -406,7 +421,7 @@ class Tiering:
 
     def _succeeded(self, tiered: TieredPartition, *, more: bool = True) -> None:
         """more: there may be something left to do."""
-        if tiered.failures:
+        if tiered.said:
             self._events.event(NOTICE, "remote-goes-on", partition=tiered.partition)
         tiered.failures, tiered.said, tiered.again_ns = 0, "", 0
         self._end(tiered)
@@ -420,9 +435,7 @@ class Tiering:
             self.copies_failed += 1
         else:
             self.deletes_failed += 1
-        pause = min(_FIRST_PAUSE_NS << min(tiered.failures, 10), _LONGEST_PAUSE_NS)
-        tiered.failures += 1
-        tiered.again_ns = now_ns + pause
+        self._pause(tiered, now_ns)
         if text != tiered.said:
             tiered.said = text
             if copies_on:
@@ -435,6 +448,11 @@ class Tiering:
                 )
         self._end(tiered)
         self._due[tiered] = None
+
+    def _pause(self, tiered: TieredPartition, now_ns: int) -> None:
+        pause = min(_FIRST_PAUSE_NS << min(tiered.failures, 10), _LONGEST_PAUSE_NS)
+        tiered.failures += 1
+        tiered.again_ns = now_ns + pause
 
     def _end(self, tiered: TieredPartition, task: TierTask | None = None) -> None:
         """The task is over. task: only if it is this one."""

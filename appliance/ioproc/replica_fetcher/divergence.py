@@ -20,11 +20,21 @@ from appliance.shell.log import NOTICE, WARNING
 
 class DivergencePoint(NamedTuple):
     """leader_epoch: the one in which the leader said so. diverging: its largest epoch up to ours,
-    and where that ends there. start: where its log starts, when ours lies outside of it."""
+    and where that ends there. start: where its log starts, when ours lies outside of it; with
+    tiered its local log, and what lies before that is in a remote store alone."""
 
     leader_epoch: int
     diverging: tuple[int, int] | None
     start: int = -1
+    tiered: bool = False
+
+
+class LogStarts(Protocol):
+    """`remote.tiered_starts.TieredStarts`: logs that begin behind remote segments."""
+
+    def is_ready(self, partition: Partition, offset: int, now_ns: int) -> bool: ...
+
+    def begin_log(self, partition: Partition, now_ms: int) -> None: ...
 
 
 class CleaningControl(Protocol):
@@ -36,7 +46,7 @@ class CleaningControl(Protocol):
 
 
 class DivergenceTruncation:
-    """parted: whose logs are to go back, each until it has."""
+    """parted: whose logs are to go back, each until it has. starts: None without a remote store."""
 
     def __init__(
         self,
@@ -45,12 +55,14 @@ class DivergenceTruncation:
         moves: LogDirMoves,
         cleaner: CleaningControl,
         parted: dict[Partition, DivergencePoint],
+        starts: LogStarts | None = None,
     ) -> None:
         self._disk, self._dirs, self._core, self._events = ground
         self._housekeeping = housekeeping
         self._moves = moves
         self._cleaner = cleaner
         self._parted = parted
+        self._starts = starts
 
     def truncate_one(self, now_ns: int, now_ms: int) -> int:
         """One of them: it takes some writes and syncs. In how many ms to come again for the others,
@@ -62,6 +74,8 @@ class DivergenceTruncation:
                     del self._parted[partition]
                 elif done:
                     return 0
+                elif cut.tiered and not self._has_start(partition, cut, now_ns):
+                    due = SOON_MS
                 elif self._is_free(partition, now_ms):
                     del self._parted[partition]
                     self._go_back(partition, cut, now_ns, now_ms)
@@ -73,6 +87,12 @@ class DivergenceTruncation:
                 self._core.barrier.confine_bug("a log that parts", partition, bug)
                 self._core.tell_observers()
         return due
+
+    def _has_start(self, partition: Partition, cut: DivergencePoint, now_ns: int) -> bool:
+        if self._starts is not None:
+            return self._starts.is_ready(partition, cut.start, now_ns)
+        self._events.event_seldom(WARNING, "no-remote-store", partition=partition)
+        return False
 
     def _is_over(self, partition: Partition, cut: DivergencePoint) -> bool:
         """True if another epoch has begun, or the partition is no longer served here."""
@@ -106,7 +126,10 @@ class DivergenceTruncation:
                 ):
                     return  # it moved meanwhile
                 self._may_end_at(partition, -1)
-                log.begin_anew(cut.start)
+                if cut.tiered and self._starts is not None:
+                    self._starts.begin_log(partition, now_ms)
+                else:
+                    log.begin_anew(cut.start)
             else:
                 end = parts_at(cut.diverging, log.epoch_end(cut.diverging[0]), had)
                 if end < had:
@@ -115,7 +138,7 @@ class DivergenceTruncation:
         except StorageFailed as failure:
             self._core.fail(partition, failure)
             return
-        _went_back(partition)
+        _went_back(partition, anew=cut.diverging is None)
         self._core.publish(partition)
         self._core.syncing.wrote(partition, now_ns)
         if log.end_offset != had:
@@ -162,10 +185,10 @@ def is_unconfirmed(partition: Partition, leader_start: int) -> bool:
     )
 
 
-def _went_back(partition: Partition) -> None:
+def _went_back(partition: Partition, *, anew: bool) -> None:
     """The log was truncated, or begins anew without anything."""
     log, progress = partition.log, partition.progress
-    if log.log_start_offset != progress.log_start:
+    if anew or log.log_start_offset != progress.log_start:
         partition.serve_log(log, log.end_offset)
         partition.progress.follow(partition.leader_epoch)
     else:

@@ -28,6 +28,7 @@ from appliance.replication.follower import (
     REFUSED,
     SOON_MS,
     TAKE,
+    TIERED,
     Fetcher,
     FetchResult,
     FollowerFetch,
@@ -50,6 +51,7 @@ _HURRY_EACH: Final = 20
 """So many partitions of the session are another ms: a new session tells the leader all of them."""
 _LIST_OFFSETS: Final = 2
 _EARLIEST: Final = -2
+_EARLIEST_LOCAL: Final = -4
 
 
 class LeaderFetcher:
@@ -78,6 +80,7 @@ class LeaderFetcher:
         self._at = 0  # how many bytes of its records are taken
         self._begun = 0  # where the log ended before them
         self._begins: dict[Key, Partition] = {}  # where does the leader's log start?
+        self._tiered: set[Key] = set()  # of those, where does its local log?
         self._asks_start = False
         self._replica = (-1, -1)  # who we said that we are
 
@@ -87,6 +90,7 @@ class LeaderFetcher:
         """It follows this node, and is fetched from nowhere else."""
         self.partitions[key] = partition
         self._begins.pop(key, None)
+        self._tiered.discard(key)
         self._line[key] = partition
         self._fill()
 
@@ -108,6 +112,7 @@ class LeaderFetcher:
         self._manner.forget_partition(key)
         for known in (self.partitions, self._unsettled, self._begins, self._line, self.moving):
             known.pop(key, None)
+        self._tiered.discard(key)
         self._fill()
 
     def close(self) -> None:
@@ -131,6 +136,7 @@ class LeaderFetcher:
         self._came = self._answers = self._answer = None
         self._asks_start = self._hurried = False
         self._begins.clear()
+        self._tiered.clear()
         self._fetcher.lost(now_ms)
         self.close()
         self._link = None
@@ -239,18 +245,19 @@ class LeaderFetcher:
         if link is None:
             return
         topics: dict[str, list[Any]] = {}
-        for partition in self._begins.values():
+        for key, partition in self._begins.items():
             epoch = partition.leader_epoch
             asked = {
                 "partition_index": partition.index,
                 "current_leader_epoch": epoch,
-                "timestamp": _EARLIEST,
+                "timestamp": _EARLIEST_LOCAL if key in self._tiered else _EARLIEST,
             }
             topics.setdefault(partition.topic, []).append(asked)
         named = [{"name": name, "partitions": some} for name, some in topics.items()]
         values = {"replica_id": self._env.node_id, "isolation_level": 0, "topics": named}
         self._asks_start = True
-        link.ask_peer(_LIST_OFFSETS, 9, values, self._hear, self._env.timeout_ms, lowest=4)
+        lowest = 8 if self._tiered else 4
+        link.ask_peer(_LIST_OFFSETS, 9, values, self._hear, self._env.timeout_ms, lowest=lowest)
 
     def _hear(self, answer: Any) -> None:
         """From within the link: what came is looked at in the next turn."""
@@ -334,8 +341,9 @@ class LeaderFetcher:
         if what == PART:
             assert answer.diverging is not None
             self._part(key, partition, DivergencePoint(partition.leader_epoch, answer.diverging))
-        elif what == BEGIN:
+        elif what in (BEGIN, TIERED):
             self._begins[key] = partition
+            (self._tiered.add if what == TIERED else self._tiered.discard)(key)
         else:
             assert what == REFUSED
             self._env.refused(partition, answer.error)
@@ -395,6 +403,7 @@ class LeaderFetcher:
 
     def _told_starts(self, came: Any, now_ms: int) -> None:
         asked, self._begins = self._begins, {}
+        tiered, self._tiered = self._tiered, set()
         found: dict[tuple[str, int], int] = {}
         for topic in () if isinstance(came, PeerError) else came.topics:
             for one in topic.partitions:
@@ -403,7 +412,8 @@ class LeaderFetcher:
         for key, partition in asked.items():
             start = found.get((partition.topic, partition.index), -1)
             if start >= 0:
-                self._part(key, partition, DivergencePoint(partition.leader_epoch, None, start))
+                epoch = partition.leader_epoch
+                self._part(key, partition, DivergencePoint(epoch, None, start, key in tiered))
             else:
                 self.settle_partition(key, partition)
                 self._fetcher.refused(key, now_ms)

@@ -132,6 +132,10 @@ EVENTS: Final[dict[str, str]] = {
     "refused-request": "A request was malformed, or its API or version is not supported; its connection was closed.",
     "remote-copy-failed": "A segment of a tiered topic could not be copied to the remote store, or a copy that was cut off not be removed. It is tried again after 1 to 60 s; meanwhile local retention waits for it. Told again when the cause is another one; see that the store can be reached, and has room.",
     "remote-delete-failed": "Segments of a tiered topic that are over could not be deleted from the remote store. It is tried again; nothing is lost, but they are paid for until then.",
+    "no-remote-store": (
+        "The older records of a partition are in a remote store, which this node does not have:"
+        " set remote.log.storage.system.enable and penstock.remote.storage.url as on the others."
+    ),
     "remote-goes-on": "The remote store takes segments of this partition again.",
     "remote-read-failed": "Records below the local log start of a tiered topic could not be read from the remote store; the consumer is told to try again. See that the store can be reached, and that nobody removed objects from it.",
     "replica-set-aside": "A damaged replica was set aside under the name in the event, and is fetched again from the leader.",

@@ -17,6 +17,7 @@ from appliance.ioproc.remote.failures import FENCED
 from appliance.ioproc.remote.link import AnswerRoutes, StoreAnswer
 from appliance.ioproc.remote.manifest_steps import ManifestAnswers
 from appliance.ioproc.remote.remote_chain import read_chain
+from appliance.ioproc.remote.tiered_starts import TieredStarts
 from appliance.ioproc.remote.tiering import Tiering
 from appliance.ioproc.turn.job_context import JobContext
 from appliance.logstore.log import PartitionLog
@@ -128,6 +129,8 @@ class Events:
     def event(self, level, name, **fields):
         self.said.append((name, fields))
 
+    event_seldom = event
+
 
 class Life:
     """log_starts: the checkpoint of log starts, which outlives it. rules: of the topic."""
@@ -160,6 +163,7 @@ class Life:
             lambda: next(ids)[-8:],
             1,
         )
+        self.starts = TieredStarts(self.routes, self.tiering, self.events)
         self.partition = self._open()
         self.world.core.add(self.partition, self.world.now_ns)
         self.tiering.opened(self.partition)
@@ -211,6 +215,11 @@ class Life:
         self.log.advance_log_start(offset)
         self.partition.trimmed()
         self.log_starts["t"] = self.log.log_start_offset
+
+    def trim_to(self, offset):
+        """The leader's log start, or DeleteRecords at the leader."""
+        if offset > self.log.log_start_offset:
+            self.trim(offset)
 
     def step(self, ms=1, does=lambda: True):
         """One turn of the chores, and one thing of each that others do for it, if it `does`."""
