@@ -17,7 +17,7 @@ from appliance.base.errors import ConfigError
 
 _TOKEN = re.compile(
     r"""(?P<space>\s+|/\*.*?(?:\*/|\Z)|/[^\n]*)
-    |(?P<word>[A-Za-z_$*\xa0-\U0010ffff][A-Za-z0-9_$*.\-\xa0-\U0010ffff]*)
+    |(?P<word>(?:[A-Za-z_$*]|[^\x00-\x9f])(?:[A-Za-z0-9_$*.\-]|[^\x00-\x9f])*)
     |"(?P<text>(?:[^"\\\n]|\\.)*)"
     |(?P<sign>.)""",
     re.X | re.S,

@@ -14,7 +14,7 @@ ABORT: Final = b"\x01"
 LONGEST_MESSAGE: Final = 65_536
 """Bytes: a token has up to some KB."""
 _FIRST: Final = re.compile(
-    "n,(?:a=(?P<acts_as>(?:[^=,\x00\x80-\U0010ffff]|=2C|=3D)+))?,\x01"
+    "n,(?:a=(?P<acts_as>(?:[\x01-+.-<>-\x7f\\-]|=2C|=3D)+))?,\x01"
     "(?P<pairs>(?:[A-Za-z]+=[\x21-\x7e \t\r\n]+\x01)*)\x01"
 )
 _AUTH: Final = re.compile(r"(?P<scheme>\w+) +(?P<token>[-_.a-zA-Z0-9]+)", re.ASCII)
