@@ -3,8 +3,8 @@
 Offset index: 8 bytes per entry, int32 offset relative to the base and int32 position of the batch
 that ends with it. Time index: 12 bytes, int64 timestamp in ms and int32 relative offset: no record
 up to that offset is newer. Both are derived from the log: what is missing or damaged is built
-again, so their bytes may reach the disk late. `written` says how many entries the file has; the
-log asks for `pending` bytes now and then.
+again, so their bytes may reach the disk late. `written` says how many entries the file has, and
+`stored` how many bytes, -1: there is none; the log asks for `pending` bytes now and then.
 """
 
 import sys
@@ -26,11 +26,13 @@ assert array("i").itemsize == 4
 class OffsetIndex:
     """Relative offset → position, ascending in both."""
 
-    __slots__ = ("offsets", "positions", "written")
+    __slots__ = ("offsets", "positions", "stored", "written")
 
-    def __init__(self, data: bytes = b"") -> None:
-        """data: what the file holds; zeros at the end (space that Kafka reserved) and half entries
-        are dropped."""
+    def __init__(self, data: bytes | None = b"") -> None:
+        """data: what the file holds, None: there is none. Zeros at the end (space that Kafka
+        reserved) and half entries are dropped."""
+        self.stored = -1 if data is None else len(data)
+        data = data or b""
         numbers = array("i", data[: len(data) // OFFSET_ENTRY * OFFSET_ENTRY])
         if sys.byteorder == "little":
             numbers.byteswap()
@@ -53,6 +55,10 @@ class OffsetIndex:
         ):
             self.keep_entries(0)
         self.keep_entries(bisect_left(positions, size))
+
+    def is_stored(self) -> bool:
+        """True if the file has exactly these entries."""
+        return self.stored == self.written * OFFSET_ENTRY and self.written == len(self.offsets)
 
     def append(self, relative: int, position: int) -> None:
         self.offsets.append(relative)
@@ -86,10 +92,13 @@ class OffsetIndex:
 class TimeIndex:
     """Timestamp → relative offset, ascending in both."""
 
-    __slots__ = ("offsets", "timestamps", "written")
+    __slots__ = ("offsets", "stored", "timestamps", "written")
 
-    def __init__(self, data: bytes = b"") -> None:
-        """data: what the file holds; zeros at the end and half entries are dropped."""
+    def __init__(self, data: bytes | None = b"") -> None:
+        """data: what the file holds, None: there is none. Zeros at the end and half entries are
+        dropped."""
+        self.stored = -1 if data is None else len(data)
+        data = data or b""
         self.timestamps = array("q")
         self.offsets = array("i")
         last = -1
@@ -101,6 +110,10 @@ class TimeIndex:
             self.offsets.append(relative)
             last = timestamp
         self.written = len(self.timestamps)
+
+    def is_stored(self) -> bool:
+        """True if the file has exactly these entries."""
+        return self.stored == self.written * TIME_ENTRY and self.written == len(self.offsets)
 
     def append(self, timestamp: int, relative: int) -> None:
         """Note the newest timestamp so far; nothing happens unless it is newer than the last

@@ -126,14 +126,13 @@ def write_metadata(disk: Disk, path: str, topic_id: bytes, *, sync: bool = True)
 def read_topic_id(disk: Disk, path: str) -> bytes | None:
     """Topic id of a partition's folder; None when it has no sound partition.metadata. Raises
     StorageFailed."""
-    name = f"{path}/{files.PARTITION_METADATA}"
-    if not disk.exists(name):
-        return None
-    fields = dict(
-        line.split(": ", 1)
-        for line in read_file(disk, name).decode("latin-1").splitlines()
-        if ": " in line
-    )
+    try:
+        text = read_file(disk, f"{path}/{files.PARTITION_METADATA}").decode("latin-1")
+    except StorageFailed as failure:
+        if failure.errno in (errno.ENOENT, errno.ENOTDIR):
+            return None
+        raise
+    fields = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
     try:
         topic_id = urlsafe_b64decode(fields["topic_id"].strip() + "==")
     except (KeyError, ValueError):
@@ -186,6 +185,7 @@ class Recovery:
         self.continuation = continuation
         self.segments: list[Segment] = []
         self.bases: list[int] = []
+        self.names: set[str] = set()
         self.snapshots = ProducerSnapshots(disk, path)
         self.producers = ProducerStates()
         self.unsynced = Unsynced()
@@ -238,7 +238,9 @@ class Recovery:
         names = finish_swaps(self.disk, self.path)
         bases = [files.offset_of(name, files.LOG) for name in names if name.endswith(files.LOG)]
         self.bases = sorted(base for base in bases if base >= 0)
-        self._upgrade_segments()
+        if self._upgrade_segments():
+            names = self.disk.listdir(self.path)
+        self.names = set(names)
         known = set(self.bases)
         for name in names:
             stray = any(
@@ -247,25 +249,26 @@ class Recovery:
             )
             if stray or name.endswith((files.DELETED, ".tmp")):
                 self.disk.unlink(f"{self.path}/{name}")
+                self.names.discard(name)
         for base in self.bases:
             size = self.disk.size(f"{files.stem(self.path, base)}{files.LOG}")
             self.segments.append(Segment(self.path, base, size))
         offsets = [files.offset_of(name, files.SNAPSHOT) for name in names]
         self.snapshots.offsets = sorted(offset for offset in offsets if offset >= 0)
 
-    def _upgrade_segments(self) -> None:
-        """Writes segments of old message formats anew."""
+    def _upgrade_segments(self) -> bool:
+        """Writes segments of old message formats anew. False: there are none."""
         certain = _ANY if self.clean else self.recovery_point
         interval = self.config.index_interval_bytes
         done = upgrade_folder(self.disk, self.path, self.bases, interval, certain)
         if done and done[-1].cut:
             last = done[-1]
             self.cut = RecoveryCut(last.end, (), last.cut, last.why)
+        return bool(done)
 
     def _read_epochs(self) -> None:
-        path = f"{self.path}/{files.LEADER_EPOCHS}"
-        if self.disk.exists(path):
-            self.epochs_as_read = read_file(self.disk, path)
+        if files.LEADER_EPOCHS in self.names:
+            self.epochs_as_read = read_file(self.disk, f"{self.path}/{files.LEADER_EPOCHS}")
             read = LeaderEpochs.decode(self.epochs_as_read)
             if read is not None:
                 self.epochs = read
@@ -378,7 +381,7 @@ class Recovery:
         what they say is on the disk before anybody counts on it."""
         point, path = self.recovery_point, segment.stem + files.TXN_INDEX
         again = [one for one in ended if one[2] >= point]
-        if not again and not self.disk.exists(path):
+        if not again and path.rpartition("/")[2] not in self.names:
             return
         aborted.rewrite(self.disk, path, point, again)
         self.unsynced.derived_changed(path)  # also when another opening cut it, and never synced
@@ -428,8 +431,8 @@ class Recovery:
 
     def _metadata(self) -> list[str]:
         """The path of partition.metadata, which ties the folder to its topic, if it exists."""
-        name = f"{self.path}/{files.PARTITION_METADATA}"
-        return [name] if self.disk.exists(name) else []
+        name = files.PARTITION_METADATA
+        return [f"{self.path}/{name}"] if name in self.names else []
 
     def _settle(self, first: int, end: int) -> Start:
         """Write what was built again and hand over."""
@@ -452,13 +455,18 @@ class Recovery:
             restore(disk, metadata[0])  # nor was its first sync seen to end
         self.snapshots.keep_to(end)
         self.epochs.cut_end(end + 1 if self.clean else end)
-        self.epochs.changed = self.epochs.encode() != self.epochs_as_read
-        if self.epochs.changed or not self.clean:
+        # Without a file the epochs are read from the batches: an empty log needs none.
+        is_empty = end == self.segments[0].base and not self.epochs_as_read
+        self.epochs.changed = not is_empty and self.epochs.encode() != self.epochs_as_read
+        if self.epochs.changed or not (is_empty or self.clean):
             self.epochs.keep_file(disk, self.path, self.unsynced)
-        if not self.clean:  # whoever wrote here may have died before its first sync
+        # Whoever wrote here may have died before its first sync; an orderly end syncs nothing of
+        # an empty log.
+        if is_empty or not self.clean:
             self.unsynced.folders_changed((self.path, self.path.rpartition("/")[0]))
             for name in (*metadata, *active.index_paths()):
-                if disk.exists(name):  # there may have been no room for an index
+                # There may have been no room for an index.
+                if name.rpartition("/")[2] in self.names or disk.exists(name):
                     self.unsynced.derived_changed(name)
         point = end if self.clean else self.recovery_point
         if point == end:

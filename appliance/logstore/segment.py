@@ -73,8 +73,8 @@ class Segment:
         index, times = self.index, self.times
         if index is None or times is None:
             index_path, times_path = self.stem + INDEX, self.stem + TIME_INDEX
-            index = OffsetIndex(read_file(disk, index_path) if disk.exists(index_path) else b"")
-            times = TimeIndex(read_file(disk, times_path) if disk.exists(times_path) else b"")
+            index = OffsetIndex(read_file(disk, index_path) if disk.exists(index_path) else None)
+            times = TimeIndex(read_file(disk, times_path) if disk.exists(times_path) else None)
             index.keep_sound(self.size)
             self.index, self.times = index, times
         return index, times
@@ -113,6 +113,8 @@ class Segment:
             (INDEX, self.index, OFFSET_ENTRY),
             (TIME_INDEX, self.times, TIME_ENTRY),
         ):
+            if part.is_stored() and not sync:
+                continue
             path = self.stem + suffix
             file = disk.open_file(path, write=True) if disk.exists(path) else disk.create(path)
             try:
@@ -121,6 +123,7 @@ class Segment:
                 if data:
                     file.pwritev([data], part.written * width)
                     part.written = len(part.offsets)
+                part.stored = part.written * width
                 if sync:
                     file.sync()
             finally:

@@ -118,7 +118,7 @@ class Follower:
         left.read_journals()
         opener = PartitionOpener(disk, LogDirs.of(self.world.folder), self.table, left, clean=False)
         where = led.name, led.index, led.topic_id
-        log, _, visible = opener.open_log(*where, handle, config, NOW_MS)
+        log, _, visible, _ = opener.open_log(*where, handle, config, NOW_MS)
         role = PartitionRole(False, OTHER, 0, (OTHER,), (OTHER,))
         partition = Partition(handle, *where, log, led.epoch, role, visible)
         self.core.add(partition, self.world.now_ns)

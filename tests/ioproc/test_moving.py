@@ -94,7 +94,7 @@ def life(disk, control, table, tmp_log, ids=IDS):
     opener = PartitionOpener(disk, dirs, table, left, clean=False)
     for index in range(PARTITIONS):
         rules, wanted = LogConfig(**CONFIG), DIRS.ids[control.places[index]]
-        log, number, _ = opener.open_log("t", index, TOPIC_ID, index, rules, NOW_MS, wanted)
+        log, number, *_ = opener.open_log("t", index, TOPIC_ID, index, rules, NOW_MS, wanted)
         if log.recovery_point < log.end_offset:
             log.sync_now()
         partition = Partition(index, "t", index, TOPIC_ID, log, 1)

@@ -111,12 +111,14 @@ def decisions(log: PartitionLog, batches: list[bytes]) -> list:
 
 def files(log: PartitionLog) -> dict[str, bytes]:
     """The bytes of the files that are a function of the batches alone. A time index has an entry
-    more for each orderly end, snapshots are written when a segment is full."""
+    more for each orderly end, snapshots are written when a segment is full. A log that had records
+    once may say that it has no leader epochs."""
     return {
         name: bytes(node.data)
         for name, node in log.disk.root.names["t-0"].names.items()
         if not name.endswith((".timeindex", ".snapshot"))
         and (node.data or not name.endswith(".txnindex"))
+        and node.data != b"0\n0\n"
     }
 
 

@@ -327,7 +327,7 @@ class PartitionManager:
             was_deleted = was_deleted or self._trash.bring_back(name, key, self._opener.strays)
             self._afresh.may_be_opened(name, key, found)
             where = self._afresh.lay_in(key) or directory_of(found, self._node_id)
-            log, directory, visible = self._opener.open_log(
+            log, directory, visible, marked = self._opener.open_log(
                 topic.name, index, topic.topic_id, handle, rules, now_ms, where
             )
             role = self.roles.of(found)
@@ -339,7 +339,7 @@ class PartitionManager:
             if self.opened < self.total:  # later, a name in the checkpoints is of an older topic
                 with suppress(StorageFailed):  # whoever reads there is told
                     say_missing(self._events, self._opener, partition)
-            if read_mark(self._disk, log.path) is not None:
+            if marked:
                 self._housekeeping.trims.add(partition, partial(self._written_down, log.path))
         except StorageFailed as failure:
             if handle not in self._without_room:  # or it was said before

@@ -31,11 +31,12 @@ from appliance.ring.partition_table import NOT_OPEN, PartitionTable
 
 class OpenedPartition(NamedTuple):
     """A log and the number of the log folder that it lies in. high_watermark: the last one that is
-    known."""
+    known. marked: it was undeleted, and its folder says what the checkpoints do not."""
 
     log: PartitionLog
     directory: int
     high_watermark: int
+    marked: bool = False
 
 
 class PartitionOpener:
@@ -149,7 +150,7 @@ class PartitionOpener:
         except StorageFailed:
             log.let_go()
             raise
-        return OpenedPartition(log, number, visible)
+        return OpenedPartition(log, number, visible, mark is not None)
 
     def known(self, number: int, key: tuple[str, int]) -> Mark:
         """The checkpoints of a partition in a log folder at the start."""

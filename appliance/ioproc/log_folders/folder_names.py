@@ -32,10 +32,8 @@ def parse(name: str) -> tuple[str, int] | None:
 def make_way(disk: Disk, folder: str, topic_id: bytes, unique: str) -> str:
     """See that `folder` belongs to this topic or does not exist. Returns where another one went, or
     ""."""
-    if not disk.exists(folder):
-        return ""
     found = read_topic_id(disk, folder)
-    if found == topic_id:
+    if found == topic_id or not disk.exists(folder):
         return ""
     if found is None and not any(
         name.endswith(LOG) and disk.size(f"{folder}/{name}") for name in disk.listdir(folder)
