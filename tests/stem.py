@@ -30,7 +30,7 @@ def preload(root):
     import console.streams
     from console.commands import up
 
-    up._preload()
+    up.preload()
     assert console.root and console.streams
     return up
 

@@ -9,14 +9,13 @@ only.
 """
 
 import errno
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from bisect import bisect_left, bisect_right
 from contextlib import suppress
 from dataclasses import field
 from typing import Final, NamedTuple
 
 from appliance.base.dataclass import dataclass
-from appliance.base.disk import Disk, read_file, write_file
+from appliance.base.disk import Disk, read_file
 from appliance.base.errors import DiskFull, StorageFailed
 from appliance.base.ids import NO_TIMESTAMP
 from appliance.config.log_config import LogConfig
@@ -27,6 +26,7 @@ from appliance.logstore.flush import Unsynced
 from appliance.logstore.format_upgrade import upgrade_folder
 from appliance.logstore.indexes import INDEX_WRITE
 from appliance.logstore.journal import Continuation
+from appliance.logstore.partition_metadata import write_metadata
 from appliance.logstore.producer_snapshot import ProducerSnapshots
 from appliance.logstore.producer_state import ProducerStates
 from appliance.logstore.renewal import changed, renew, restore
@@ -112,32 +112,6 @@ def _clear_leftovers(disk: Disk, path: str) -> None:
             )
     for name in disk.listdir(path):
         disk.unlink(f"{path}/{name}")
-
-
-def write_metadata(disk: Disk, path: str, topic_id: bytes, *, sync: bool = True) -> str:
-    """The file that ties a folder to its topic, as Kafka writes it: its path. Raises
-    StorageFailed."""
-    text = f"version: 0\ntopic_id: {urlsafe_b64encode(topic_id).decode().rstrip('=')}"
-    name = f"{path}/{files.PARTITION_METADATA}"
-    write_file(disk, name, text.encode(), sync=sync)
-    return name
-
-
-def read_topic_id(disk: Disk, path: str) -> bytes | None:
-    """Topic id of a partition's folder; None when it has no sound partition.metadata. Raises
-    StorageFailed."""
-    try:
-        text = read_file(disk, f"{path}/{files.PARTITION_METADATA}").decode("latin-1")
-    except StorageFailed as failure:
-        if failure.errno in (errno.ENOENT, errno.ENOTDIR):
-            return None
-        raise
-    fields = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
-    try:
-        topic_id = urlsafe_b64decode(fields["topic_id"].strip() + "==")
-    except (KeyError, ValueError):
-        return None
-    return topic_id if len(topic_id) == 16 else None
 
 
 class LogHints(NamedTuple):

@@ -3,7 +3,6 @@
 Everything the children use is imported here, before the first fork, so that they share its memory.
 """
 
-import gc
 import os
 import socket
 import sys
@@ -23,7 +22,7 @@ from appliance.config.listeners import LOOPBACK, parse_endpoint
 from appliance.config.load import load
 from appliance.shell.log import INFO, Log
 from appliance.shell.version import current
-from console import BEGAN_S, SUCCEEDS, import_module, tied
+from console import BEGAN_S, SUCCEEDS, tied
 from console.called import anew, typed
 from console.flags.private import private
 from console.model.access.jaas_file import jvm_remarks, of_jaas_file
@@ -31,6 +30,7 @@ from console.model.asking.failure import FAILED, OK, Failure, usage
 from console.model.asking.version import compiled
 from console.model.local.listening import listeners
 from console.model.storage.data_folder import DEFAULT_DATA, KEPT
+from console.preload import preload
 
 if TYPE_CHECKING:
     from appliance.control.quorum.first_voters import FirstVoters
@@ -182,7 +182,7 @@ def serve(
     """Be the appliance in `folder`, and in the others for more partitions, until it ends: the exit
     code. read: the settings once more, for a reload. first: who votes first, where it says so.
     again: the command that starts it so once more. users: of --add-scram. Raises Failure."""
-    _preload()
+    preload()
     tied.unwatch_parent()
     from appliance.supervisor import CannotStart, Successor, run
 
@@ -232,7 +232,7 @@ def _now() -> dict[str, str]:
 
 def _check(folders: Sequence[str], broker: BrokerConfig, cluster_id: str) -> int:
     """Say that it would start. Raises Failure, as a start would."""
-    _preload()
+    preload()
     from console.model.local.starting import check
 
     state = check(folders, broker, cluster_id)
@@ -304,22 +304,6 @@ def _open(
     check_metadata_is_there(disk, folder)
     format_log_dirs(disk, folders, identity, os.urandom)
     return ", ".join([f"{folder}{' (new)' if fresh else ''}", *folders[1:]]), identity.cluster_id
-
-
-def _preload() -> None:
-    """Import what the supervisor and its children run, with no pass of the garbage collector over
-    it, then or later. kio's types look for hypothesis, a test library, and load it when it is
-    there: 0.3 s and 20 MB for nothing."""
-    absent = "hypothesis" not in sys.modules
-    if absent:
-        sys.modules["hypothesis"] = None  # type: ignore[assignment]
-    gc.disable()
-    for module in ("netproc.main", "ioproc.main", "control.main", "supervisor"):
-        import_module(f"appliance.{module}")
-    gc.freeze()
-    gc.enable()
-    if absent:
-        del sys.modules["hypothesis"]
 
 
 def _join(

@@ -182,6 +182,6 @@ def counted(text, *rest):
     count += isinstance(text, str) and rest and text.startswith("def __create_fn__")
     return plain(text, *rest)
 dataclasses.__dict__["exec"] = counted
-up._preload()
+up.preload()
 print(count)
 """

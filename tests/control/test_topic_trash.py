@@ -10,7 +10,7 @@ from appliance.base.space import KEEP_FREE_PERCENT
 from appliance.config.broker import BrokerConfig
 from appliance.control.deletion.topic_trash import KEEP_FREE_TIMES, PROMISE_MS, TopicTrash
 from appliance.logstore.files import PARTITION_METADATA
-from appliance.logstore.recovery import write_metadata
+from appliance.logstore.partition_metadata import write_metadata
 from appliance.metadata import trash as trash_file
 from appliance.metadata.image import MetadataImage
 from appliance.metadata.trash import TRASH_FILE

@@ -10,7 +10,7 @@ from test_home import Cluster, topic_id
 from test_replicas_come_and_go import placed
 
 from appliance.base.os_disk import OsDisk
-from appliance.logstore.recovery import write_metadata
+from appliance.logstore.partition_metadata import write_metadata
 from appliance.metadata.trash import bury, entry, write_trash
 
 

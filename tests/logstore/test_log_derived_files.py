@@ -11,7 +11,7 @@ from appliance.base.errors import StorageFailed
 from appliance.logstore import files
 from appliance.logstore.epochs import LeaderEpochs
 from appliance.logstore.indexes import OffsetIndex, TimeIndex
-from appliance.logstore.recovery import read_topic_id, write_metadata
+from appliance.logstore.partition_metadata import read_topic_id, write_metadata
 
 
 def test_the_indexes_are_kafka_s_byte_for_byte():

@@ -21,7 +21,7 @@ from appliance.base.errors import StorageFailed
 from appliance.base.ids import INTERNAL_TOPICS
 from appliance.config.broker import BrokerConfig
 from appliance.logstore.files import DELETED_FOLDER
-from appliance.logstore.recovery import read_topic_id
+from appliance.logstore.partition_metadata import read_topic_id
 from appliance.metadata import trash as trash_file
 from appliance.metadata.image import MetadataImage
 from appliance.metadata.trash import NO_AUTO_CREATE_MS, RETENTION_MS, Buried, DeletedTopics, Kept

@@ -19,7 +19,7 @@ from appliance.control.quorum import state_file as quorum_state
 from appliance.controller.registration import bootstrap_records
 from appliance.logstore.epochs import LeaderEpochs
 from appliance.logstore.files import LEADER_EPOCHS
-from appliance.logstore.recovery import read_topic_id, write_metadata
+from appliance.logstore.partition_metadata import read_topic_id, write_metadata
 from appliance.metadata import checkpoint, files
 from appliance.metadata.checkpoint import SnapshotId, VoterSet
 from appliance.metadata.follower import LOG_FOLDER

@@ -19,7 +19,7 @@ from appliance.control.quorum import log_repair as repair
 from appliance.control.quorum.log_damage import ALONE, OF_SEVERAL, refuse_damage
 from appliance.logstore.flush import FlushJob
 from appliance.logstore.log import PartitionLog
-from appliance.logstore.recovery import write_metadata
+from appliance.logstore.partition_metadata import write_metadata
 from appliance.metadata import files
 from appliance.metadata.follower import LOG_FOLDER, decode_record
 from appliance.wire import control_records as control

@@ -15,7 +15,7 @@ from appliance.control.quorum import log_repair as repair
 from appliance.control.quorum import state_file as quorum_state
 from appliance.control.quorum.metadata_log import METADATA_TOPIC_ID
 from appliance.control.quorum.metadata_quorum import MetadataQuorum
-from appliance.logstore.recovery import write_metadata
+from appliance.logstore.partition_metadata import write_metadata
 from appliance.metadata import checkpoint
 from appliance.metadata.checkpoint import SnapshotId
 from appliance.metadata.follower import LOG_FOLDER

@@ -21,7 +21,7 @@ from appliance.base.errors import StorageFailed
 from appliance.base.home import home_of
 from appliance.ioproc.log_folders import folder_names
 from appliance.logstore import files
-from appliance.logstore.recovery import read_topic_id
+from appliance.logstore.partition_metadata import read_topic_id
 from appliance.metadata import trash as trash_file
 from appliance.metadata.image import MetadataImage
 

@@ -32,7 +32,7 @@ from appliance.ioproc.partitions.partition import Partition
 from appliance.ioproc.retention.housekeeping import Housekeeping
 from appliance.ioproc.turn.job_context import JobContext
 from appliance.logstore.files import deleted_folder
-from appliance.logstore.recovery import read_topic_id
+from appliance.logstore.partition_metadata import read_topic_id
 from appliance.logstore.removal import Removal
 from appliance.metadata.changes import (
     BrokerChanged,

@@ -19,7 +19,7 @@ from appliance.base.errors import StorageFailed
 from appliance.ioproc.deletion.partition_deletion import PartitionDeletion
 from appliance.ioproc.log_folders.folder_names import move_away
 from appliance.ioproc.turn.job_context import JobContext
-from appliance.logstore.recovery import read_topic_id
+from appliance.logstore.partition_metadata import read_topic_id
 from appliance.logstore.removal import Removal
 from appliance.metadata.follower import Follower
 from appliance.metadata.log_dirs import LOST, directory_of

@@ -26,7 +26,7 @@ from appliance.ioproc.retention.housekeeping import Housekeeping
 from appliance.ioproc.turn.job_context import JobContext
 from appliance.logstore import files
 from appliance.logstore.log import PartitionLog
-from appliance.logstore.recovery import write_metadata
+from appliance.logstore.partition_metadata import write_metadata
 from appliance.logstore.removal import Removal
 from appliance.logstore.segment import Segment
 from appliance.shell.flusher import Done, Threads

@@ -12,7 +12,7 @@ from appliance.base.disk import Disk
 from appliance.base.home import home_of
 from appliance.base.ids import METADATA_TOPIC
 from appliance.logstore.files import DELETED_FOLDER, LOG
-from appliance.logstore.recovery import read_topic_id
+from appliance.logstore.partition_metadata import read_topic_id
 from appliance.metadata.log_dirs import LogDirs
 
 STRAY_FOLDER: Final = "-stray"

@@ -14,7 +14,7 @@ from appliance.base.disk import Disk
 from appliance.base.errors import StorageFailed
 from appliance.ioproc.remote.link import AnswerRoutes, StoreAnswer, ask_delete_partition
 from appliance.logstore import files
-from appliance.logstore.recovery import read_topic_id
+from appliance.logstore.partition_metadata import read_topic_id
 from appliance.logstore.removal import Removal
 from appliance.remotelog.journal import NAME
 from appliance.shell.log import WARNING, Log

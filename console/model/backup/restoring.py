@@ -23,9 +23,9 @@ from appliance.ioproc.durability import checkpoints
 from appliance.logstore import aborted, files
 from appliance.logstore.aborted import Aborted
 from appliance.logstore.epochs import LeaderEpochs
+from appliance.logstore.partition_metadata import write_metadata
 from appliance.logstore.producer_snapshot import encode_snapshot
 from appliance.logstore.producer_state import ProducerStates
-from appliance.logstore.recovery import write_metadata
 from appliance.logstore.scan import HeaderFields, Scan
 from appliance.metadata import checkpoint
 from appliance.metadata.checkpoint import SnapshotId

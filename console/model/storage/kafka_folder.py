@@ -27,7 +27,7 @@ from appliance.controller.names import check_topic_name
 from appliance.ioproc.durability import checkpoints
 from appliance.logstore.files import LOG, stem
 from appliance.logstore.format_upgrade import upgrade_folder
-from appliance.logstore.recovery import read_topic_id
+from appliance.logstore.partition_metadata import read_topic_id
 from appliance.logstore.scrub import ANY, segments_of
 from appliance.metadata.follower import LOG_FOLDER
 from appliance.metadata.identity import META_PROPERTIES, Identity, read_identity

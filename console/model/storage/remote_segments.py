@@ -11,7 +11,7 @@ from typing import Final
 from appliance.base.disk import Disk
 from appliance.base.errors import StorageFailed
 from appliance.logstore import files
-from appliance.logstore.recovery import read_topic_id
+from appliance.logstore.partition_metadata import read_topic_id
 from appliance.remotelog.expiry import select_chain
 from appliance.remotelog.journal import NAME, read_journal
 

@@ -21,7 +21,7 @@ from appliance.control.quorum import log_repair as repair
 from appliance.control.quorum import state_file as quorum_state
 from appliance.ioproc.durability import checkpoints
 from appliance.logstore import files, scrub
-from appliance.logstore.recovery import read_topic_id
+from appliance.logstore.partition_metadata import read_topic_id
 from appliance.logstore.scrub import ANY, DERIVED, HOLE, TAIL, Damage, ScrubbedLog
 from appliance.metadata import checkpoint
 from appliance.metadata.effective import log_config
