@@ -3,8 +3,9 @@ or over TLS, with a password or without one (`door.py`).
 
 One thread and one epoll. Whoever connects has some seconds for the request and as many for the
 answer, and only so many are let in at a time, so a stranger costs at most a few descriptors and
-pages. When all places are taken the oldest connection without a request makes way, so that idle
-ones keep no probe waiting. On a loopback address only requests to this host's names are answered:
+pages. When all places are taken the oldest connection without a request makes way, else the oldest
+one that is half a second old, so that neither idle ones nor those that never read their answer keep
+a probe waiting. On a loopback address only requests to this host's names are answered:
 a page in a browser could have a name of its own lead there. The caller's `answer` must not wait:
 what takes longer is asked for again in later turns. An exception in it is answered with 500.
 """
@@ -27,13 +28,16 @@ answered."""
 _ACCEPTED: Final = 64
 """Connections that are taken in one turn."""
 _PATIENCE_NS: Final = 10_000_000_000
+_OWN_NS: Final = 500_000_000
+"""For so long a whole request keeps its place when all are taken."""
 _AGAIN_S: Final = 0.02
 """So often somebody is asked for an answer that takes longer."""
 _HEAD: Final = 8192
 _CHUNK: Final = 1 << 18
 _END: Final = b"\r\n\r\n"
 _CHALLENGE: Final = 'WWW-Authenticate: Basic realm="penstock", charset="UTF-8"\r\n'
-_HOST: Final = re.compile(rb"\r\nHost:[ \t]*([^\r\n]*?)[ \t]*\r\n", re.IGNORECASE)
+_HOST: Final = re.compile(rb"\r\nHost:([^\r\n]*)\r\n", re.IGNORECASE)
+"""Each byte of a line fits one part alone, so a line that does not fit is seen in linear time."""
 
 
 class HttpAnswer(NamedTuple):
@@ -112,7 +116,7 @@ class HttpServer:
         now = now_ns()
         for caller in [one for one in self._callers.values() if now >= one.until_ns]:
             self._close(caller)
-        if self._full and len(self._callers) < self._most:
+        if self._full and (len(self._callers) < self._most or self._leaver(now) is not None):
             with suppress(OSError):  # the next turn tries again
                 self._epoll.register(self._listener.fileno(), select.EPOLLIN)
                 self._full = False
@@ -125,7 +129,7 @@ class HttpServer:
 
     def _accept_all(self, now_ns: int) -> None:
         for _ in range(_ACCEPTED):
-            if len(self._callers) >= self._most and not self._make_room():
+            if len(self._callers) >= self._most and not self._make_room(now_ns):
                 self._full = True
                 self._epoll.unregister(self._listener.fileno())
                 return
@@ -143,15 +147,26 @@ class HttpServer:
             self._epoll.register(sock.fileno(), select.EPOLLIN)
             self._go_on(caller)  # mostly its request is there already
 
-    def _make_room(self) -> bool:
-        """Hang up on the oldest connection without a whole request. Return whether there is one."""
-        idle = (one for one in self._callers.values() if not one.waits and not one.left)
-        oldest = next(idle, None)
+    def _make_room(self, now_ns: int) -> bool:
+        """Hang up on who makes way for a newcomer. Return whether there is somebody."""
         why = f"{self._most} connections: {setting_of(METRICS_CONNECTIONS)}"
         self._reach(METRICS_CONNECTIONS, why)
-        if oldest is not None:
-            self._close(oldest)
-        return oldest is not None
+        leaver = self._leaver(now_ns)
+        if leaver is not None:
+            self._close(leaver)
+        return leaver is not None
+
+    def _leaver(self, now_ns: int) -> _Caller | None:
+        """The oldest connection without a whole request, else the oldest one that has had its
+        time; None: nobody makes way."""
+        callers = self._callers.values()
+        idle = next((one for one in callers if not one.waits and not one.left), None)
+        if idle is not None:
+            return idle
+        oldest = next(iter(callers), None)
+        if oldest is None or now_ns < oldest.until_ns - _PATIENCE_NS + _OWN_NS:
+            return None
+        return oldest
 
     def _go_on(self, caller: _Caller) -> None:
         try:
@@ -253,7 +268,7 @@ def _is_this_host(request: bytes) -> bool:
     found = _HOST.search(request)
     if found is None:
         return True
-    name = found[1].decode("latin-1").lower()
+    name = found[1].strip(b" \t").decode("latin-1").lower()
     name = name[1:].partition("]")[0] if name.startswith("[") else name.partition(":")[0]
     if name in ("localhost", socket.gethostname().lower()):
         return True

@@ -2,7 +2,8 @@
 
 A value machine: ids come from the caller's random source. A session belongs to one network process;
 after a reconnect to another one the client is told FETCH_SESSION_ID_NOT_FOUND and opens a new
-session by itself.
+session by itself. It belongs to a principal, too: to everybody else it is not there, so who guesses
+an id neither learns what others read nor ends their session.
 
 A session may have a thousand partitions with news in one of them, so each remembers at which
 version of its row nothing was left to tell: while the row stands there, one word is all that is
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from appliance.base import errors
+from appliance.base.caller import Principal
 from appliance.handlers import gather
 from appliance.handlers.exchange import Host, Route
 from appliance.ring.partition_table import LEADER_EPOCH, VERSION
@@ -53,11 +55,12 @@ class SessionPartition:
 
 @dataclass(slots=True)
 class Session:
-    """`partitions` in the order in which they are served. routing, read_committed, replica: for
-    which their routes and what is settled hold. created_ns, used_ns: when its client opened it and
-    asked last."""
+    """owner: who opened it. `partitions` in the order in which they are served. routing,
+    read_committed, replica: for which their routes and what is settled hold. created_ns, used_ns:
+    when its client opened it and asked last."""
 
     session_id: int
+    owner: Principal
     by_id: bool
     routing: int
     read_committed: bool
@@ -115,14 +118,18 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def resolve(self, host: Host, request: FetchRequest, by_id: bool) -> Resolved:
-        """Decide what a Fetch request asks for. by_id: the topics in it are ids (version ≥ 13)."""
+    def resolve(self, host: Host, request: FetchRequest, by_id: bool, owner: Principal) -> Resolved:
+        """Decide what a Fetch request asks for. by_id: the topics in it are ids (version ≥ 13).
+        owner: who asks."""
+        session = self._sessions.get(request.session_id)
+        if session is not None and session.owner != owner:
+            session = None
         if request.session_epoch in (FINAL_EPOCH, INITIAL_EPOCH):
-            self._sessions.pop(request.session_id, None)
+            if session is not None:
+                del self._sessions[session.session_id]
             if request.session_epoch == FINAL_EPOCH or self._slots == 0:
                 return _without_session(request)
-            return self._open(host, request, by_id)
-        session = self._sessions.get(request.session_id)
+            return self._open(host, request, by_id, owner)
         if session is None:
             return errors.FETCH_SESSION_ID_NOT_FOUND, None, False, []
         if session.epoch != request.session_epoch:
@@ -144,7 +151,7 @@ class FetchSessions:
             session.partitions.pop(key, None)
         return errors.NONE, session, True, list(session.partitions.values())
 
-    def _open(self, host: Host, request: FetchRequest, by_id: bool) -> Resolved:
+    def _open(self, host: Host, request: FetchRequest, by_id: bool, owner: Principal) -> Resolved:
         if len(self._sessions) >= self._slots and not self._evict(host.now_ns, request):
             if self._on_full is not None:
                 self._on_full()
@@ -154,6 +161,7 @@ class FetchSessions:
             number = self._random_id()
         session = Session(
             number,
+            owner,
             by_id,
             host.routing,
             request.read_committed,

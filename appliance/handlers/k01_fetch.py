@@ -65,7 +65,8 @@ def begin_fetch(
     elif room is not None and room < request.max_bytes:
         request = request._replace(max_bytes=room, min_bytes=min(room, request.min_bytes))
     by_id = x.version >= fetch.FIRST_TOPIC_ID
-    code, session, incremental, partitions = sessions.resolve(host, request, by_id)
+    owner = x.rights.caller.principal
+    code, session, incremental, partitions = sessions.resolve(host, request, by_id, owner)
     if code:
         host.failed(x, code)
         host.finish(x, fetch_answer.whole_error(x.version, code))

@@ -1,9 +1,10 @@
 """`penstock console --web`: the same console in a browser of this host.
 
 Only the loopback address is listened to, and only a browser with the token of the printed address
-is answered: other users of the host have not got it. The token leaves the address bar for a cookie.
-Requests of other sites' pages are refused by Origin, names that lead here by Host, and the page
-loads nothing from elsewhere (Content-Security-Policy).
+is answered: other users of the host have not got it. The token leaves the address bar for the
+storage of the tab. There is no cookie: a browser sends cookies to every port of a host, so a page
+that another user serves would be given it. Requests of other sites' pages are refused by Origin,
+names that lead here by Host, and the page loads nothing from elsewhere (Content-Security-Policy).
 """
 
 import os
@@ -25,7 +26,7 @@ from penstock import tied
 from penstock.local import OURSELVES
 
 _HOST: Final = "127.0.0.1"
-_COOKIE: Final = "penstock-console"
+_STATIC: Final = "/static/"
 _FONT: Final = "static/fonts/RobotoMono-VariableFont_wght.ttf"
 """Comes with textual-serve, whose page asks another site for it."""
 _FONT_OF_OTHERS: Final = re.compile(r'<link[^>]*href="https?://fonts\.[^>]*>')
@@ -38,6 +39,8 @@ html, body, body .shade {{ margin: 0; overflow: hidden; background: #0e1217; }}
 _COLUMNS: Final = 80
 """The least that a page shows: on a telephone the letters are smaller."""
 _FOOT: Final = f"""<script>
+sessionStorage.setItem("token", new URLSearchParams(location.search).get("token"));
+history.replaceState(null, "", "/");
 const wide = Math.min(window.innerWidth, screen.width);  // a page may not know yet how wide it is
 const cell = wide / {_COLUMNS} / 0.6;  // a letter's width, of its height
 const terminal = document.getElementById("terminal");
@@ -49,6 +52,12 @@ new MutationObserver((_, seen) => {{  // keys go to the console at once
   seen.disconnect();
 }}).observe(document.body, {{attributes: true, attributeFilter: ["class"], subtree: true}});
 </script></body>"""
+_REFUSED: Final = """<!DOCTYPE html><meta charset="utf-8"><title>penstock console</title>
+<p>open the address that penstock console --web has printed</p>
+<script>
+const token = sessionStorage.getItem("token");  // a tab that was let in is loaded again
+if (token && !location.search) location.replace("/?token=" + encodeURIComponent(token));
+</script>"""
 _BACKSLASH: Final = "\\"
 _NEW_LINE: Final = _BACKSLASH + "n"  # of a certificate as PEM
 
@@ -119,13 +128,13 @@ def _headers(here: str) -> dict[str, str]:
 
 
 def _run(command: str, door: socket.socket, token: str, ready: Callable[[str], None]) -> None:
-    """textual-serve's pages behind a guard, which answers only requests with the token: in the
-    address, which gives a cookie, or that cookie, which no other site may send."""
+    """textual-serve's pages behind a guard: the page is for who has the token, and only the page
+    says where its WebSocket is. The files that come with textual-serve are for everybody."""
     from aiohttp import web
     from textual_serve.server import Server
 
     here = f"{_HOST}:{door.getsockname()[1]}"
-    session = secrets.token_urlsafe(16)
+    channel = f"/ws/{secrets.token_urlsafe(16)}"
     headers = _headers(here)
 
     async def guard(request: web.Request, handler: Any) -> web.StreamResponse:
@@ -134,17 +143,15 @@ def _run(command: str, door: socket.socket, token: str, ready: Callable[[str], N
             or request.headers.get("Origin", f"http://{here}") != f"http://{here}"
         ):
             raise web.HTTPForbidden(text=f"this is http://{here} for its own pages alone")
-        if _is_same(request.query.get("token", ""), token):
-            entered = web.HTTPSeeOther("/", headers=headers)
-            entered.set_cookie(_COOKIE, session, httponly=True, samesite="Strict")
-            return entered
-        if not _is_same(request.cookies.get(_COOKIE, ""), session):
-            raise web.HTTPForbidden(text="open the address that penstock console --web has printed")
+        is_page = request.path == "/" and _is_same(request.query.get("token", ""), token)
+        if not (is_page or _is_same(request.path, channel) or request.path.startswith(_STATIC)):
+            raise web.HTTPForbidden(text=_REFUSED, content_type="text/html", headers=headers)
         response: web.StreamResponse = await handler(request)
         if not response.prepared:
             response.headers.update(headers)
-            if isinstance(response, web.Response) and response.content_type == "text/html":
+            if is_page and isinstance(response, web.Response):
                 page = _FONT_OF_OTHERS.sub(_HEAD, response.text or "")
+                page = page.replace(f'ws://{here}/ws"', f'ws://{here}{channel}"')
                 response.text = page.replace("</body>", _FOOT)
         return response
 
@@ -155,6 +162,7 @@ def _run(command: str, door: socket.socket, token: str, ready: Callable[[str], N
     async def made() -> web.Application:
         app: web.Application = await server._make_app()
         app.middlewares.append(web.middleware(guard))
+        app.router.add_get(channel, server.handle_websocket)
         return app
 
     server = Guarded(command, _HOST, door.getsockname()[1], "penstock console")

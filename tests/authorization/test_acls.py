@@ -218,6 +218,21 @@ def test_a_session_whose_partitions_have_no_news_is_told_so_once_and_served_no_m
     assert fetched(told) == [(0, len(BATCH))]
 
 
+def test_a_session_tells_nobody_else_what_is_read_in_it(one):
+    """Who guesses its id and epoch neither hears of its topics, refused or not, nor ends it."""
+    one.allow("anna", READ, "orders")
+    session = one.asked("anna", 1, 12, **fetching("orders", 0, session=(0, 0)))["session_id"]
+    produce(one, "root", "orders")
+    for epoch in (1, 2):
+        told = one.asked("mallory", 1, 12, **fetching(None, 0, session=(session, epoch)))
+        assert (told["error_code"], told["responses"]) == (errors.FETCH_SESSION_ID_NOT_FOUND, [])
+    for epoch in (0, -1):
+        told = one.asked("mallory", 1, 12, **fetching(None, 0, session=(session, epoch)))
+        assert (told["error_code"], told["responses"]) == (0, [])
+    told = one.asked("anna", 1, 12, **fetching(None, 0, session=(session, 1)))
+    assert fetched(told) == [(0, len(BATCH))]
+
+
 def test_a_transaction_ends_no_more(one):
     one.allow("anna", WRITE, "t", TRANSACTIONAL_ID)
     one.allow("anna", WRITE, "orders")

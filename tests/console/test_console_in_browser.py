@@ -59,5 +59,13 @@ def test_it_is_whole_and_takes_keys(address, name, width, height, is_phone):
             cell = await page.value("parseFloat(document.activeElement.style.width)")
             assert shown / cell >= 79, "a telephone shows a whole line"
             assert not page.wrong
+            assert await page.value("location.href") == plain, "no token for who looks on"
+            assert await page.value("document.cookie") == ""
+            await page.value("window.before = true")
+            await page.go_to(plain)  # as when it is loaded again
+            await page.until(
+                f"!window.before && location.href == '{plain}'"
+                " && !!document.querySelector('.xterm-screen')"
+            )
 
     asyncio.run(look())

@@ -159,16 +159,19 @@ def test_in_a_browser_it_answers_who_has_the_token(alone):
         async def look():
             plain = address.partition("?")[0]
             async with aiohttp.ClientSession() as nobody:
-                for path in ("", "ws", "?token=guessed"):
+                for path in ("", "ws", "ws/guessed", "?token=guessed", "download/guessed"):
                     async with nobody.get(plain + path) as refused:
                         assert refused.status == 403
+                        assert "default-src 'none'" in refused.headers["Content-Security-Policy"]
             jar = aiohttp.CookieJar(unsafe=True)  # for an address in digits
             async with aiohttp.ClientSession(cookie_jar=jar) as browser:
                 async with browser.get(address) as page:
-                    assert page.status == 200 and "token" not in str(page.url)
+                    assert page.status == 200
                     assert "default-src 'none'" in page.headers["Content-Security-Policy"]
                     shown = await page.text()
                 assert "penstock console" in shown and "googleapis" not in shown
+                assert not list(jar), "every port of a host is sent the cookies of each"
+                [channel_path] = re.findall(r'"ws://[\d.:]+/(ws/[\w-]{20,})"', shown)
                 async with browser.get(
                     plain + "static/fonts/RobotoMono-VariableFont_wght.ttf"
                 ) as font:
@@ -180,11 +183,15 @@ def test_in_a_browser_it_answers_who_has_the_token(alone):
                     {"Origin": f"http://localhost:{port}"},
                     {"Host": f"example.org:{port}"},
                 ):
-                    for path in ("", "ws", address.removeprefix(plain)):
+                    for path in ("", channel_path, address.removeprefix(plain)):
                         async with browser.get(plain + path, headers=strange) as refused:
                             assert refused.status == 403, (strange, path)
                 said = b""
-                async with browser.ws_connect(f"{plain}ws?width=80&height=24") as channel:
+                async with browser.get(plain) as refused:
+                    assert refused.status == 403, "it keeps nothing that lets it in"
+                async with browser.ws_connect(
+                    f"{plain}{channel_path}?width=80&height=24"
+                ) as channel:
                     while b"READ-ONLY" not in said:
                         message = await channel.receive(LIMIT_S)
                         assert message.type in (aiohttp.WSMsgType.BINARY, aiohttp.WSMsgType.TEXT)

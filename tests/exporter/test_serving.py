@@ -187,6 +187,41 @@ def test_who_waits_for_an_answer_does_not_make_way(place):
     assert place.hear(late).endswith(b"short\n")
 
 
+@pytest.mark.parametrize("target", ["/long", "/later"])
+def test_who_reads_no_answer_keeps_no_probe_waiting_for_long(place, target):
+    """Nor who asks for what takes long, as often as there are places: each has half a second."""
+    place.not_yet = True
+    for sock in [place.connect() for _ in range(MOST)]:
+        sock.sendall(f"GET {target} HTTP/1.1\r\n\r\n".encode())
+    place.turn(5)
+    late = place.connect()
+    late.sendall(b"GET /livez HTTP/1.1\r\n\r\n")
+    place.turn()
+    assert "/livez" not in place.asked
+    place.now_ns = SECOND // 2
+    assert place.hear(late).endswith(b"short\n")
+    assert len(place.server._callers) == MOST - 1, "one has made way, the oldest"
+    assert place.mine[0].fileno() not in place.server._callers
+
+
+@pytest.mark.parametrize("head", ["Host:", "Authorization: Basic "])
+@pytest.mark.parametrize(
+    "filling", [" ", "\t", "a", " a", "\r\nHost: ", "\r\nAuthorization: Basic a"]
+)
+def test_a_head_of_any_filling_is_read_in_time(head, filling):
+    """An expression that goes back over what it took needs minutes for a line of blanks that does
+    not end as it should, before any password is asked for."""
+    asks = {"penstock.metrics.basic.auth.user.info": "a:b"}
+    asks["connection.failed.authentication.delay.ms"] = "0"
+    place = Place(MetricsDoor(config(**asks), None))
+    try:
+        lines = (filling * 8000)[:8000]
+        told = place.ask(f"GET / HTTP/1.1\r\n{head}{lines}\rx\r\n\r\n".encode())
+        assert told.split(b" ")[1] in (b"401", b"421")
+    finally:
+        place.close()
+
+
 @pytest.mark.parametrize(
     ("host", "status"),
     [

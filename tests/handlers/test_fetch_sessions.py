@@ -4,6 +4,7 @@ import pytest
 from fake_host import FakeHost
 
 from appliance.base import errors
+from appliance.base.caller import ANONYMOUS, Principal
 from appliance.handlers.fetch_sessions import FetchSessions
 from appliance.wire.fetch import FetchPartition, FetchRequest
 
@@ -17,10 +18,10 @@ class Cache:
         self.host = FakeHost()
         self.epochs = {}
 
-    def ask(self, session, epoch, partitions=0, replica=-1):
+    def ask(self, session, epoch, partitions=0, replica=-1, owner=ANONYMOUS):
         rows = [FetchPartition(b"flights", n, 0, 100) for n in range(partitions)]
         request = FetchRequest(replica, -1, 0, 0, 100, False, session, epoch, rows, [])
-        return self.sessions.resolve(self.host, request, False)
+        return self.sessions.resolve(self.host, request, False, owner)
 
     def open(self, partitions, replica=-1):
         """Its session's id, 0: it is served without one."""
@@ -53,6 +54,16 @@ def test_who_finds_no_room_for_a_session_is_served_without_one(cache):
     assert cache.open(3) == 0, "both are young"
     assert cache.use(first)
     assert cache.use(second)
+
+
+@pytest.mark.parametrize("epoch", [-1, 0, 1, 2])
+def test_a_session_is_not_there_for_another_principal(cache, epoch):
+    """Whatever epoch it guesses, it neither hears of the partitions nor ends the session."""
+    mine = cache.open(2)
+    code, session, _, found = cache.ask(mine, epoch, owner=Principal("User", "mallory"))
+    assert found == [] and (session is None or session.session_id != mine)
+    assert code == (errors.FETCH_SESSION_ID_NOT_FOUND if epoch > 0 else 0)
+    assert cache.use(mine), "as if nobody had asked"
 
 
 def test_a_stale_session_makes_room(cache):
