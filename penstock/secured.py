@@ -1,7 +1,7 @@
 """A real appliance where clients log in over TLS and ACLs say what they may do: for tests of
 clients that must do so in production.
 
-It is made by the commands that a person would type (`penstock secure init --logins`, `penstock user
+It is made by the commands that a person would type (`penstock secure init`, `penstock user
 add`). No password is an argument of a process.
 """
 
@@ -78,7 +78,7 @@ class SecuredAppliance(Appliance):
     def _prepare_start(self) -> None:
         """The first start makes authority and certificates, and the administrator's password."""
         if not self._authority.exists():
-            words = ("secure", "init", "--logins", "--host", "localhost")
+            words = ("secure", "init", "--host", "localhost")
             _penstock(*words, "--folder", str(self._authority))
 
     def _on_ready(self) -> None:

@@ -19,10 +19,9 @@ ALLOW: Final = "allow"
 ALLOWED: Final = f"{SETTING}={ALLOW}"
 CLIENT_AUTH: Final = "ssl.client.auth"
 COMMANDS: Final = (
-    "penstock secure init --host NAME --logins",
+    "penstock secure init --host NAME",
     "penstock up --config penstock-secure/server.properties",
-    "penstock user add USER --can read:TOPIC --can write:TOPIC"
-    " --command-config penstock-secure/clients/admin/client.properties",
+    "penstock user add USER --can read:TOPIC --can write:TOPIC > USER.properties",
 )
 """Set up TLS, logins and a first user (docs/secure.md)."""
 

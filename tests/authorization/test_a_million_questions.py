@@ -26,7 +26,7 @@ def test_a_million_questions(tmp_path):
             shutil.copytree(ROOT / name, tree / name, ignore=ignored)
         shutil.copy(ROOT / "pyproject.toml", tree)
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-n", "0", "-q", "-p", "no:cacheprovider",
+        [sys.executable, "-m", "pytest", "-n", "0", "-v", "-p", "no:cacheprovider",
          "tests/authorization/test_standard.py", "-k", "random", "-o", "timeout=1000"],
         cwd=tree, capture_output=True, text=True, check=False,
         env=os.environ | {"PYTHONPATH": str(tree), "ACL_QUESTIONS": str(QUESTIONS)},

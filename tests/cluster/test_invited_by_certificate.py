@@ -125,7 +125,7 @@ def says(word, port):
 def test_three_nodes_by_two_invitations(tmp_path):
     port = run_of_ports(3 * PORTS)
     a, b, c = (Host(tmp_path / name, port + at * PORTS) for at, name in enumerate("abc"))
-    a.penstock("secure", "init", "--host", "localhost", "--port", str(port), "--logins")
+    a.penstock("secure", "init", "--host", "localhost", "--port", str(port))
     admin = ("--command-config", str(a.folder / "clients/admin/client.properties"))
     with ExitStack() as stack:
         heard = stack.enter_context(Overheard(CANARY)) if os.geteuid() == 0 else None

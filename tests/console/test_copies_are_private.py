@@ -58,11 +58,11 @@ def test_nothing_that_is_made_under_umask_000_is_readable_by_others(copies, fork
     "commands",
     [
         [
-            "secure init --host localhost",
+            "secure init --certificates --host localhost",
             "secure client loader",
             "secure server --host b --out b.pem",
         ],
-        ["secure init --host localhost --logins"],
+        ["secure init --host localhost"],
         ["profile add here localhost:9"],
         ["debug bundle -b localhost:9 -o bundle.tar.gz"],
     ],

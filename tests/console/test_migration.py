@@ -40,7 +40,7 @@ class Place:
 
     def type(self, text):
         text = text.replace("9092", str(self.old)).replace("9093", str(self.new))
-        text = text.replace("edge.example.org --logins", f"localhost --port {self.new} --logins")
+        text = text.replace("--host edge.example.org", f"--host localhost --port {self.new}")
         done = subprocess.run(
             ["bash", "-ec", text], cwd=self.folder, env=self.env, stdin=subprocess.DEVNULL,
             capture_output=True, text=True, timeout=LIMIT_S, check=False,

@@ -35,10 +35,11 @@ def penstock(place, *words, code=0):
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """A folder in which somebody typed `penstock secure init` and made a client."""
+    """A folder in which somebody typed `penstock secure init --certificates` and made a client."""
     place = tmp_path_factory.mktemp("secured")
     port = kafka.free_port()
-    penstock(place, "secure", "init", "--host", "localhost", "--port", str(port))
+    words = ("secure", "init", "--certificates", "--host", "localhost", "--port", str(port))
+    penstock(place, *words)
     penstock(place, "secure", "client", "loader")
     return place
 

@@ -1,4 +1,4 @@
-"""`penstock secure init --logins`: three commands from nothing to a client that logs in and may do
+"""`penstock secure init`: three commands from nothing to a client that logs in and may do
 what was said, while nobody else is served."""
 
 import shutil
@@ -40,13 +40,11 @@ class Secured:
         self.admin = str(self.folder / "clients/admin/client.properties")
         self.loader = str(place / "loader.properties")
         port = str(kafka.free_port())
-        self.said = penstock(
-            place, "secure", "init", "--host", "localhost", "--port", port, "--logins"
-        )
+        self.said = penstock(place, "secure", "init", "--host", "localhost", "--port", port)
 
     def add_loader(self):
         rights = ("--can", "write:orders", "--can", "read:orders")
-        told = self.as_admin("user", "add", "loader", *rights)
+        told = penstock(self.place, "user", "add", "loader", *rights)  # by the owner's socket
         Path(self.loader).write_text(told)
 
     def as_admin(self, *words, **how):
@@ -59,7 +57,8 @@ class Secured:
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory):
     made = Secured(tmp_path_factory.mktemp("secured"))
-    with Appliance(made.place / "data", properties(made.folder / "server.properties")):
+    settings = properties(made.folder / "server.properties")
+    with Appliance(made.place / "penstock-data", settings):
         made.add_loader()
         made.as_admin("topic", "create", "orders", "others")
         yield made

@@ -132,16 +132,16 @@ ELSEWHERE = {
     ("docs/jobs.md", "penstock user add etl"): "tests/spark/test_secured_job.py",
     (
         "docs/secure.md",
-        "penstock secure init --host edge.example.org --logins\npenstock up",
+        "penstock secure init --host edge.example.org\npenstock up",
     ): LOGINS,
     ("docs/secure.md", "kcat -F loader"): LOGINS,
-    ("docs/secure.md", "penstock secure init --host edge.example.org\n"): SECURE,
+    ("docs/secure.md", "penstock secure init --host edge.example.org --certificates"): SECURE,
     ("docs/secure.md", "kcat -F penstock-secure"): SECURE,
     ("docs/secure.md", "penstock secure server"): SECURE,
     **{
         ("docs/secure.md", one): "tests/console/test_migration.py"
         for one in (
-            "penstock secure init --host edge.example.org --logins\npenstock config",
+            "penstock secure init --host edge.example.org\npenstock config",
             "penstock connections",
             "penstock config set --broker 1 listeners=SASL",
         )

@@ -16,7 +16,6 @@ from tests.tls.java import Tools
 
 REAUTH_MS = 2000
 TEN_MINUTES_S = 600
-LATE = 5
 METADATA = (3, 1, b"\xff\xff\xff\xff")
 
 
@@ -42,15 +41,15 @@ def test_librdkafka_renews_its_login_in_the_middle_of_its_work(expiring, mechani
 
 @pytest.mark.timeout(TEN_MINUTES_S + 200)
 def test_ten_minutes_of_logins_that_hold_for_two_seconds(expiring):
-    """All mechanisms at once. Of some 2,000 renewals a few may be late where the machine has no
-    time for the clients: those are hung up on, and go on."""
+    """All mechanisms at once: of some 2,000 renewals none is late, and no client is told of an
+    error."""
     before = hung_up(expiring)
     with ThreadPoolExecutor(len(MECHANISMS)) as pool:
         works = [pool.submit(works_for, TEN_MINUTES_S, expiring, one) for one in MECHANISMS]
         ended = [one.result() for one in works]
-    late = hung_up(expiring) - before
-    print([sent for sent, _ in ended], f"records; {late} late", [told for _, told in ended])
-    assert late <= LATE
+    print([sent for sent, _ in ended], "records")
+    assert hung_up(expiring) == before
+    assert not [told for _, told in ended if told]
 
 
 def works_for(seconds, expiring, mechanism):

@@ -51,7 +51,7 @@ def place(tmp_path_factory):
         pytest.skip(why)
     at = tmp_path_factory.mktemp("secured-job")
     port = str(kafka.free_port())
-    penstock(at, "secure", "init", "--host", "localhost", "--port", port, "--logins")
+    penstock(at, "secure", "init", "--host", "localhost", "--port", port)
     (at / "admin.properties").symlink_to("penstock-secure/clients/admin/client.properties")
     with Appliance(at / "data", properties(at / "penstock-secure/server.properties")):
         admin = ("--command-config", "admin.properties")

@@ -27,9 +27,9 @@ class LoginSession:
     mechanism: that it chose. raw: its messages come without Kafka's headers (SaslHandshake 0).
     server: the mechanism's side of ours, between two messages. claimed: the name of the user that
     the client gave, "" where there is none: a mistyped password would be told else. expires_ns:
-    when it must have logged in again, 0: never. again: it logs in again, and must stay who it is;
-    unlike: by another mechanism. began_ns: when it did so last. by_token: its principal is proved
-    by a delegation token."""
+    when it is hung up on unless it has logged in again, 0: never. again: it logs in again, and must
+    stay who it is; unlike: by another mechanism. began_ns: when it did so last. by_token: its
+    principal is proved by a delegation token."""
 
     __slots__ = (
         "again", "began_ns", "by_token", "claimed", "deadline_ns", "expires_ns", "listener",

@@ -21,7 +21,6 @@ command = LazyGroup(
 Examples:
   penstock secure init --host edge.example.org
   penstock up --config penstock-secure/server.properties
-  penstock secure client loader
-  penstock topic list --command-config penstock-secure/clients/loader/client.properties""",
+  penstock user add loader --can write:orders --can read:orders > loader.properties""",
 )
 """What the root calls for `penstock secure`."""

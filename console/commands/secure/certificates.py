@@ -47,25 +47,27 @@ _named = click.option(
     help="The port of the listener in TLS; other nodes come by the next two.",
 )
 @click.option(
-    "--logins",
-    is_flag=True,
-    help="Clients log in with a password instead of a certificate, and ACLs are in force.",
+    "--logins/--certificates",
+    default=True,
+    help="Clients log in with a password, and ACLs are in force; or each has a certificate.  "
+    "[default: --logins]",
 )
 @_in_folder
 @private
 def init(hosts: tuple[str, ...], port: int, logins: bool, folder: str) -> int:
-    """Create an authority, a server's certificate, settings with a TLS listener, and a client.
+    """Create an authority, a server's certificate, settings with a TLS listener, and an admin.
 
-    By default the listener requires a certificate of this authority from every client, and commands
-    of this host connect to localhost:9092. With --logins there is one listener, SASL_SSL: the
-    client admin may do everything, and penstock user add adds users with their rights.
+    Clients have one listener, SASL_SSL, where they log in: the user admin may do everything, and
+    penstock user add adds users with their rights. With --certificates the listener requires a
+    certificate of this authority from every client instead, and commands of this host connect to
+    localhost:9092.
 
     Copy what you need of server.properties to settings that you have already. ca.key signs new
     certificates: keep it safe, or on another host.
 
     \b
     penstock secure init --host edge.example.org
-    penstock secure init --host edge.example.org --logins
+    penstock secure init --host edge.example.org --certificates
     penstock secure init --host edge.example.org --host 192.0.2.7 --port 9443
     """
     made = SecureFolder(Path(folder))
@@ -75,10 +77,7 @@ def init(hosts: tuple[str, ...], port: int, logins: bool, folder: str) -> int:
     print_note(f"start:   penstock up --config {made.settings}")
     print_note(f"try:     penstock topic list --command-config {admin.librdkafka}")
     if logins:
-        print_note(
-            "users:   penstock user add NAME --can write:TOPIC --command-config"
-            f" {admin.librdkafka} > NAME.properties"
-        )
+        print_note("users:   penstock user add NAME --can write:TOPIC > NAME.properties")
     else:
         print_note("clients: penstock secure client NAME")
     return OK

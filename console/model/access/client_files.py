@@ -1,6 +1,7 @@
 """Properties with which a client logs in, in librdkafka's words or in Java's."""
 
 import os
+import socket
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
@@ -13,7 +14,9 @@ from console.model.cluster import cluster
 _ADVERTISED: Final = "advertised.listeners"
 _LISTENERS: Final = "listeners"
 _PROTOCOLS: Final = "listener.security.protocol.map"
+_TRUSTED: Final = "ssl.truststore.location"
 _BEST: Final = ("SASL_SSL", "SASL_PLAINTEXT")
+_PATIENCE_S: Final = 3.0
 _MODULES: Final = {PLAIN: PLAIN_MODULE} | {one.name: SCRAM_MODULE for one in SCRAMS}
 
 
@@ -30,7 +33,7 @@ def place(link: Link) -> Place | None:
     """The listener of the first broker where clients log in, one with TLS before others; None when
     there is none. Raises Failure."""
     number = str(min(cluster.read_cluster(link).brokers))
-    keys = (_ADVERTISED, _LISTENERS, _PROTOCOLS)
+    keys = (_ADVERTISED, _LISTENERS, _PROTOCOLS, _TRUSTED)
     told = values_of(link, BROKER, (number,), keys).get(number, {})
     pairs = (one.partition(":") for one in (told.get(_PROTOCOLS) or "").split(","))
     protocols = {name.strip().upper(): protocol.strip() for name, _, protocol in pairs}
@@ -44,7 +47,30 @@ def place(link: Link) -> Place | None:
             address = link.bootstrap.split(",")[0].strip()
         ca = link.properties.get("ssl.ca.location", "")
         found.setdefault(protocol, Place(address, protocol, os.path.abspath(ca) if ca else ""))
-    return next((found[one] for one in _BEST if one in found), None)
+    best = next((found[one] for one in _BEST if one in found), None)
+    if best is not None and best.protocol == _BEST[0] and not best.ca:
+        return best._replace(ca=_proven(best.address, told.get(_TRUSTED) or ""))
+    return best
+
+
+def _proven(address: str, file: str) -> str:
+    """The file of a broker on this host if the certificate at that address is proved by it, else
+    "": a broker elsewhere has other files, and who signs its clients may not have signed it."""
+    import ssl
+
+    host, _, port = address.rpartition(":")
+    host = host.strip("[]")
+    if not os.path.isfile(file) or not port.isdigit():
+        return ""
+    try:
+        context = ssl.create_default_context(cafile=file)
+        with (
+            socket.create_connection((host, int(port)), _PATIENCE_S) as plain,
+            context.wrap_socket(plain, server_hostname=host),
+        ):
+            return os.path.abspath(file)
+    except (OSError, ValueError):
+        return ""
 
 
 def librdkafka(at: Place, mechanism: str, user: str, password: str) -> str:
