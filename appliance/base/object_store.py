@@ -59,6 +59,13 @@ class ObjectRoom(Protocol):
         ...
 
 
+def names_credentials(url: str) -> bool:
+    """True if the URL of a bucket has credentials in it, which settings, events and `ps` would
+    show."""
+    scheme, _, place = url.partition("://")
+    return scheme == "s3" and ("@" in place.partition("/")[0] or "?" in place)
+
+
 def open_store(where: str) -> ObjectRoom:
     """The store of a URL: file:///FOLDER or s3://BUCKET/PREFIX. Raises StoreRefused, ValueError
     for another URL."""

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from appliance.base.errors import ConfigError
+from appliance.base.object_store import names_credentials
 from appliance.config.broker import BrokerConfig
 from appliance.config.log_config import LogConfig
 
@@ -17,6 +18,12 @@ _FORMS: Final = "file:///FOLDER or s3://BUCKET/PREFIX"
 def check_store(config: BrokerConfig) -> Iterator[str]:
     """Warnings of the broker's settings. Raises ConfigError."""
     url = config.get_value(STORE_URL)
+    if url is not None and names_credentials(str(url)):
+        raise ConfigError(
+            f"{STORE_URL}: it has neither user nor query, because everybody who reads the settings"
+            " sees it; credentials come by AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or the"
+            " host's role"
+        )
     if url is not None and not is_store_url(str(url)):
         raise ConfigError(f"{STORE_URL}: {str(url)[:200]} is not {_FORMS}")
     if not config.bool(ENABLED):

@@ -47,6 +47,14 @@ def test_what_keeps_an_appliance_from_tiering_is_said_at_the_start(settings, wor
         list(check_store(BrokerConfig.of(settings)))
 
 
+@pytest.mark.parametrize("url", ["s3://id:canary@bucket/prefix", "s3://bucket/p?secret=canary"])
+def test_credentials_are_no_part_of_a_stores_url_and_are_not_shown(url):
+    """Whoever may describe the broker's settings sees it."""
+    with pytest.raises(ConfigError, match="neither user nor query") as refused:
+        load("", ENABLED | {"penstock.remote.storage.url": url})
+    assert "canary" not in str(refused.value)
+
+
 def test_the_settings_file_is_checked_for_it():
     load("", ENABLED | URL)
     with pytest.raises(ConfigError, match=r"penstock\.remote\.storage\.url is not set"):

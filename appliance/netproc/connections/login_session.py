@@ -20,6 +20,10 @@ KNOWN: Final = 3
 
 DEADLINE_NS: Final = 10_000_000_000
 """A login takes no longer, its first byte included."""
+LATE_NS: Final = 1_000_000_000
+"""A login is ended so much later than its client was told, or half of its life later if that is
+less: what a client sent in time may have waited on its way."""
+_NS_MS: Final = 1_000_000
 
 
 class LoginSession:
@@ -44,6 +48,11 @@ class LoginSession:
         self.raw = self.again = self.unlike = self.by_token = False
         self.server: Any = None
         self.expires_ns = self.began_ns = 0
+
+    def set_end(self, lifetime_ms: int, now_ns: int) -> None:
+        """Its client was told that the login holds so long; 0: for ever."""
+        life_ns = lifetime_ms * _NS_MS
+        self.expires_ns = now_ns + life_ns + min(life_ns // 2, LATE_NS) if life_ns else 0
 
     @property
     def is_bare(self) -> bool:

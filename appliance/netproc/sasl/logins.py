@@ -78,9 +78,6 @@ _AGAIN_NS: Final = 1_000_000_000
 """Nobody logs in again more often."""
 _KEPT: Final = "scram"
 """First word of the identity of a credential in the metadata."""
-_LATE_NS: Final = 1_000_000_000
-"""A login is ended so much later than its client was told, or half of its life later if that is
-less: what a client sent in time may have waited on its way."""
 _LEAST_LIFE_MS: Final = 1000
 """A token that ends within the clocks' skew holds so long: 0 would mean for ever."""
 _TOO_MANY: Final = "too many logins wait for their passwords to be hashed"
@@ -411,10 +408,7 @@ class LoginDesk(Doorkeeper):
         session.by_token = login.by_token
         session.again = False
         session.server = None
-        session.expires_ns = 0
-        if login.lifetime_ms:
-            life_ns = login.lifetime_ms * _NS
-            session.expires_ns = self._now_ns() + life_ns + min(life_ns // 2, _LATE_NS)
+        session.set_end(login.lifetime_ms, self._now_ns())
         connection.principal = Principal("User", login.principal)
         connection.rights = None
         connection.end_login(known=True)

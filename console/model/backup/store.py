@@ -51,6 +51,11 @@ def opened(where: str, *, existing: bool = False) -> Store:
         return FolderStore(path)
     if not where.startswith("s3://"):
         raise usage(f"{where}: backups go to a folder, or to s3://BUCKET/PREFIX")
+    if object_store.names_credentials(where):
+        raise usage(
+            "a bucket is s3://BUCKET/PREFIX, without credentials, which ps would show",
+            "they come by AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or the host's role",
+        )
     try:
         return TellingStore(object_store.BucketStore(where))
     except StorePackageMissing as why:
