@@ -60,8 +60,8 @@ class Bound(NamedTuple):
 
 
 BOUNDS: Final = (
-    Bound(CONNECTIONS, "Connections of one network process.", "max.connections", "connection-refused", "The new connection is closed.", "See who holds them (penstock client list), then raise it."),
-    Bound(CONNECTIONS_OF_ADDRESS, "Connections of one address, in one network process.", "max.connections.per.ip", "connection-refused", "The new connection is closed.", "See whether that client leaks connections; raise it for all, or for the address in max.connections.per.ip.overrides."),
+    Bound(CONNECTIONS, "Connections of all network processes.", "max.connections", "connection-refused", "The new connection is closed.", "See who holds them (penstock client list), then raise it."),
+    Bound(CONNECTIONS_OF_ADDRESS, "Connections of one address, in all network processes.", "max.connections.per.ip", "connection-refused", "The new connection is closed.", "See whether that client leaks connections; raise it for all, or for the address in max.connections.per.ip.overrides."),
     Bound(OPEN_FILES, "Connections for which one network process has descriptors; of one address three quarters of them.", "", "connection-refused", "The new connection is closed.", "Raise the limit of open files, LimitNOFILE= of the unit; an address may have more by max.connections.per.ip.overrides.", of_host="RLIMIT_NOFILE"),
     Bound(CONNECTION_RATE, "New connections in a second, in one network process; of one address by its quota connection_creation_rate.", "max.connection.creation.rate", "connection-throttled", "It waits to be accepted; one beyond the quota of its address is closed after a pause.", "Let the client keep its connections, or raise the quota (penstock quota set --ip)."),
     Bound(HANDSHAKES, "TLS handshakes of one address that are under way, in one network process; at most an eighth of the connections that it may have.", "penstock.connection.handshakes.max.per.ip", "connection-refused", "The new connection is closed.", "Raise it if many clients share that address, behind a proxy or a NAT."),

@@ -16,7 +16,7 @@ _NO_GROUPS: Final = "share and streams groups are not served yet"
 _AT_ONCE: Final = "targets are computed at once"
 
 GROUPS: Final = (
-    Setting("offsets.commit.timeout.ms", INT, 5000, "Time limit of an offset commit, in ms.", low=1, inert="a commit is answered when it is durable"),
+    Setting("offsets.commit.timeout.ms", INT, 5000, "Time for which an answer of a group's coordinator waits for its records to be committed, in ms.", low=1),
     Setting("offsets.load.buffer.size", INT, 5_242_880, "Bytes read at once when offsets are loaded.", low=1, inert="offsets are loaded in slices of our own size"),
     Setting("offsets.retention.check.interval.ms", LONG, 600000, "Interval between two checks for expired offsets, in ms.", low=1),
     Setting("offsets.topic.compression.codec", INT, 0, "The codec of __consumer_offsets, by its number.", inert="offsets are written uncompressed"),

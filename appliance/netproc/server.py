@@ -40,6 +40,7 @@ from appliance.netproc.requests.long_requests import LongRequests
 from appliance.netproc.requests.metadata_replay import MetadataFollowing
 from appliance.netproc.transport.tls_listeners import TlsListeners
 from appliance.peers.link import Link
+from appliance.ring.client_table import OpenConnections
 from appliance.ring.messages import Message
 from appliance.ring.process_table import (
     CONTROL,
@@ -85,6 +86,8 @@ class Server:
         self.shared: ConnectionsState[Connection] = ConnectionsState(
             loop, log, throttling.watch, memory, seat.config, counts, clients, committed, seat.names
         )
+        others = [one for one in seat.clients.rows if one is not clients]
+        self.shared.limits.elsewhere = OpenConnections(others)
         self.shared.now_ns = clock.monotonic_ns()
         self.shared.long_answers = LongAnswers(loop, clock)
         self.exchanges = Exchanges()

@@ -13,7 +13,7 @@ none. Times are ms of the host's monotonic clock.
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from appliance.ring.regions import regions
@@ -188,6 +188,24 @@ class ClientRows:
             words[at + PAUSED_MS] += max(until_ms - begin_ms, 0)
             words[at + PAUSES] += 1
 
+    def count_open(self, address: str | None = None) -> int:
+        """Returns how many connections are open, those without a row too; with an address only
+        rows of that. Rows of a killed process count until it has a successor."""
+        words = self._words
+        end = _HEADER + words[_COUNT] * _ROW
+        uses = words[_HEADER + USE : end : _ROW].tolist()
+        if address is None:
+            left_out: int = words[_LEFT_OUT]
+            return sum(use & 1 for use in uses) + left_out
+        told = address.encode(errors="replace")[: _ROOMS[_ADDRESS]]
+        found = 0
+        for row, use in enumerate(uses):
+            if use & 1:
+                start = (_at(row) + _TEXTS_AT) * 8
+                same = self._memory[start : start + len(told)] == told
+                found += same and words[_at(row) + _LENGTHS] & 255 == len(told)
+        return found
+
     def _say(self, row: int, which: int, text: str) -> None:
         room = _ROOMS[which]
         told = text.encode(errors="replace")[:room]
@@ -195,6 +213,24 @@ class ClientRows:
         self._memory[start : start + len(told)] = told
         lengths = _at(row) + _LENGTHS
         self._words[lengths] = self._words[lengths] & ~(255 << 8 * which) | len(told) << 8 * which
+
+
+class OpenConnections:
+    """How many connections some netprocs have, and how many of one address; of those without a row
+    only the number is known."""
+
+    __slots__ = ("_rows",)
+
+    def __init__(self, rows: "Sequence[ClientRows]") -> None:
+        self._rows = rows
+
+    def count_all(self) -> int:
+        """In all."""
+        return sum(one.count_open() for one in self._rows)
+
+    def count_address(self, address: str) -> int:
+        """Of one address, which is compared as far as it is kept."""
+        return sum(one.count_open(address) for one in self._rows)
 
 
 class ClientTable:

@@ -222,6 +222,25 @@ def code_of(key, body, version=None):
     return int(answer.error_code)
 
 
+def test_a_commit_that_takes_too_long_is_refused_and_may_yet_hold(tmp_path):
+    """As Kafka's coordinator: COORDINATOR_NOT_AVAILABLE, on which every client tries again."""
+    world = Groups(tmp_path, settings={"offsets.commit.timeout.ms": "5000"})
+    world.turn()
+    world.commit(5, token=7)
+    assert world.turn() == [[], []] and world.groups.due_ms == NOW_MS + 5000
+    assert world.turn(NOW_MS + 4999) == [[], []]
+    ((token, code, body),) = world.turn(NOW_MS + 5000)[0]
+    assert (token, code) == (7, errors.NONE)
+    assert code_of(COMMIT, body) == errors.COORDINATOR_NOT_AVAILABLE
+    world.commit(6, token=8)
+    world.threads.run_all()
+    world.turn(NOW_MS + 5001)
+    world.threads.run_all()
+    answers = [one for _ in range(3) for one in world.turn(NOW_MS + 5001)[0]]
+    assert [token for token, *_ in answers] == [8], "what was refused is answered once"
+    assert world.committed() == [6]
+
+
 def test_a_commit_is_answered_when_a_sync_covers_it(tmp_path):
     world = Groups(tmp_path)
     world.turn()

@@ -1,6 +1,7 @@
 """How many connections there may be, in all and of one address."""
 
 from appliance.netproc.limits.connection_limits import ConnectionLimits
+from appliance.ring.client_table import ClientTable, OpenConnections
 
 
 def test_limits_count_what_is_open_and_say_which_one_refuses():
@@ -53,3 +54,23 @@ def test_handshakes_under_way_are_bounded_by_address():
     assert limits.begin_handshake("10.0.0.2")
     limits.end_handshake("10.0.0.1")
     assert limits.begin_handshake("10.0.0.1")
+
+
+def test_limits_hold_over_all_network_processes():
+    memory = memoryview(bytearray(ClientTable.bytes_needed(3)))
+    mine, *rest = ClientTable(memory, 3).rows
+    limits = ConnectionLimits()
+    limits.elsewhere = OpenConnections(rest)
+    limits.set(5, 3, {})
+    for one, address in zip(rest, ("10.0.0.1", "10.0.0.11"), strict=True):
+        one.claim(address, "PLAINTEXT", 0)
+    gone = rest[0].claim("10.0.0.1", "PLAINTEXT", 0)
+    assert limits.admit("10.0.0.1") is None
+    assert "max.connections.per.ip" in limits.admit("10.0.0.1").why
+    rest[0].release(gone)
+    assert limits.admit("10.0.0.1") is None
+    assert limits.admit("10.0.0.2") is None
+    assert "max.connections:" in limits.admit("10.0.0.3").why + ":"
+    assert limits.count == 3 and mine.count_open() == 0, "rows are written by their connections"
+    rest[1].clear_rows()  # its process has a successor
+    assert limits.admit("10.0.0.3") is None

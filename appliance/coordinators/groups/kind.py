@@ -54,6 +54,7 @@ class GroupsKind(Kind):
     APIS: ClassVar[frozenset[int]] = frozenset(GroupShard.HANDLERS)
     LIST: ClassVar[int] = routing.LIST_GROUPS
     ADDING: ClassVar[Mapping[int, int]] = {routing.TXN_OFFSET_COMMIT: ADDING_SINCE}
+    PATIENCE: ClassVar[str] = "offsets.commit.timeout.ms"
 
     def grows(self, call: Call, request: Any) -> bool:
         """True if the request adds to the log for good. A ConsumerGroupHeartbeat does so only when

@@ -75,13 +75,15 @@ class Kind(ABC):
     """KEY_TYPE: its number in FindCoordinator. TOPIC: what holds its records. APIS: the keys of the
     requests that it answers. LIST: the one that asks for all that is coordinated here. ADDING: the
     versions of those that write within a transaction (with producer_id and producer_epoch) from
-    which on they add their partition to it (KIP-890)."""
+    which on they add their partition to it (KIP-890). PATIENCE: the setting that says for how long
+    (ms) an answer waits for its records to be committed, "": for ever."""
 
     KEY_TYPE: ClassVar[int]
     TOPIC: ClassVar[InternalTopic]
     APIS: ClassVar[frozenset[int]]
     LIST: ClassVar[int]
     ADDING: ClassVar[Mapping[int, int]] = {}
+    PATIENCE: ClassVar[str] = ""
 
     @abstractmethod
     def grows(self, call: Call, request: Any) -> bool:

@@ -194,16 +194,14 @@ class CoordinatorHost:
         elif led.records or led.responses or led.endings:
             self._touched[led] = None
             self.decided = True
-        next_ms = led.shard.next_deadline_ms
-        if next_ms < self.due_ms:
-            self.due_ms = next_ms
+        self.due_ms = min(self.due_ms, led.shard.next_deadline_ms)
 
     def _refuse(self, led: LedCoordinator, asked: PendingRequest, code: int) -> None:
         self._send(asked.call.token, led.shard.refuse(asked.call, asked.request, code))
 
-    def _refuse_unsent(self, led: LedCoordinator, code: int) -> None:
-        """Refuses the requests whose records are not written and never will be."""
-        for token in led.take_unsent():
+    def _refuse_unsent(self, led: LedCoordinator, code: int, late_ms: int = NEVER) -> None:
+        """Refuses what never will be written, or what should have been committed by late_ms."""
+        for token in led.take_unsent() if late_ms == NEVER else led.take_late(late_ms):
             asked = self._requests.asked.get(token)
             if asked is not None:
                 self._refuse(led, asked, code)
@@ -243,7 +241,8 @@ class CoordinatorHost:
         elif awaited and led.unawaited:
             appends.hasten(led.partition)
             led.unawaited = False
-        led.staged()
+        led.staged(led.now_ms - self._time.ahead_ms)
+        self.due_ms = min(self.due_ms, led.late_ms)
         if led.waiting or led.decided:
             self._unsent[led] = None
             self.waiting = True
@@ -339,13 +338,14 @@ class CoordinatorHost:
         for led in list(self._led.values()):
             if led.shard.phase == ACTIVE and led.shard.next_deadline_ms <= level_ms:
                 self._decide(led, now_ms, partial(led.shard.tick, level_ms))
+            if led.late_ms <= level_ms:
+                self._refuse_unsent(led, errors.COORDINATOR_NOT_AVAILABLE, level_ms)
         if self.long.busy or (self._loading.queue and not self._loading.pause_ms):
             self.due_ms = AT_ONCE
         else:
-            deadlines = (led.shard.next_deadline_ms for led in self._led.values())
-            self.due_ms = min(deadlines, default=NEVER)
-            if self._loading.queue:
-                self.due_ms = min(self.due_ms, level_ms + self._loading.pause_ms)
+            rest_ms = level_ms + self._loading.pause_ms if self._loading.queue else NEVER
+            dues = (min(led.shard.next_deadline_ms, led.late_ms) for led in self._led.values())
+            self.due_ms = min(rest_ms, min(dues, default=NEVER))
 
     def ids_came(self) -> None:
         """There are producer ids again."""
@@ -393,7 +393,8 @@ class CoordinatorHost:
         if before is not None and before.epoch == partition.leader_epoch:
             return
         self._resign(partition)
-        led = LedCoordinator(partition, self._shard(partition))
+        patience_ms = self._config.int(self._kind.PATIENCE) if self._kind.PATIENCE else NEVER
+        led = LedCoordinator(partition, self._shard(partition), patience_ms)
         partition.on_marker = led.end_transaction
         self._led[partition.handle] = led
         self._begin_loading(led)
@@ -428,9 +429,8 @@ class CoordinatorHost:
             self._send(token, values)
 
     def no_room(self, partition: Partition, *, lost: bool) -> None:
-        """Refuses what found no room, so that clients retry. What is held will be written before
-        anything else, so the shard continues from it; it must forget what is lost.
-        """
+        """Refuses what found no room, so that clients retry. The shard goes on from what is held,
+        which is written before anything else, and must forget what is lost."""
         led = self._led.get(partition.handle)
         if led is None:
             return

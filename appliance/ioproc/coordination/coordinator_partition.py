@@ -11,7 +11,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from appliance.base import errors
-from appliance.coordinators.runtime.call import Call, Producer
+from appliance.coordinators.runtime.call import NEVER, Call, Producer
 from appliance.coordinators.runtime.ending import Ending, PartitionsAdded
 from appliance.coordinators.runtime.shard import ACTIVE, Shard
 from appliance.ioproc.partitions.partition import Partition
@@ -35,10 +35,12 @@ class LedCoordinator:
     """
 
     __slots__ = (
+        "_patience_ms",
         "decided",
         "deleted",
         "endings",
         "epoch",
+        "late_ms",
         "loading",
         "lost",
         "now_ms",
@@ -52,7 +54,7 @@ class LedCoordinator:
         "waiting",
     )
 
-    def __init__(self, partition: Partition, shard: Shard[Any]) -> None:
+    def __init__(self, partition: Partition, shard: Shard[Any], patience_ms: int = NEVER) -> None:
         self.partition = partition
         self.epoch = partition.leader_epoch
         self.shard = shard
@@ -62,7 +64,9 @@ class LedCoordinator:
         self.responses: Responses = []
         self.openings: list[PartitionsAdded] = []
         self.endings: list[Ending] = []
-        self.waiting: deque[tuple[int, Responses]] = deque()
+        self.waiting: deque[tuple[int, Responses, int]] = deque()
+        self.late_ms = NEVER
+        self._patience_ms = patience_ms
         self.decided: deque[tuple[int, list[PartitionsAdded], list[Ending]]] = deque()
         self.loading: Iterator[bool] | None = None
         self.lost = False
@@ -103,11 +107,13 @@ class LedCoordinator:
             return [build(records, self.now_ms, producer)]
         return [build(part, self.now_ms, producer) for part in split(records, limit)]
 
-    def staged(self) -> None:
+    def staged(self, level_ms: int) -> None:
         """The records of this turn are in the log: its answers and endings wait for the log end of
         now."""
         if self.responses:
-            self.waiting.append((self.partition.log.end_offset, self.responses))
+            until_ms = min(NEVER, level_ms + self._patience_ms)
+            self.waiting.append((self.partition.log.end_offset, self.responses, until_ms))
+            self.late_ms = self.waiting[0][2]
             self.responses = []
         if self.openings or self.endings:
             self.decided.append((self.partition.log.end_offset, self.openings, self.endings))
@@ -134,7 +140,17 @@ class LedCoordinator:
         found: Responses = []
         while waiting and waiting[0][0] <= high_watermark:
             found += waiting.popleft()[1]
+        self.late_ms = waiting[0][2] if waiting else NEVER
         return found
+
+    def take_late(self, level_ms: int) -> list[int]:
+        """The tokens of the answers that have waited too long for their records to be committed;
+        they are not due any more."""
+        waiting, tokens = self.waiting, list[int]()
+        while waiting and waiting[0][2] <= level_ms:
+            tokens += [token for token, _ in waiting.popleft()[1]]
+        self.late_ms = waiting[0][2] if waiting else NEVER
+        return tokens
 
     def end_transaction(self, producer_id: int, committed: bool) -> None:
         """A marker is in the log behind all that was decided for its transaction. A shard that
@@ -145,9 +161,10 @@ class LedCoordinator:
     def take_unsent(self) -> list[int]:
         """The tokens of all answers that were not due yet, because they never will be; records
         that are not in the log never will be there either."""
-        tokens = [token for _, responses in self.waiting for token, _ in responses]
+        tokens = [token for _, responses, _ in self.waiting for token, _ in responses]
         tokens += [token for token, _ in self.responses]
         self.waiting.clear()
+        self.late_ms = NEVER
         self.responses.clear()
         self.records.clear()
         return tokens

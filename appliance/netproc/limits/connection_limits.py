@@ -1,5 +1,6 @@
 """How many connections there may be, in all and per address (max.connections,
-max.connections.per.ip), and how many the limit of open files has room for.
+max.connections.per.ip), over all network processes, and how many the limit of open files has room
+for. Two processes that admit in the same instant may exceed a limit by one each.
 
 Without a limit of its own no address can take the last of that room: it may have three times as
 many connections as there is room left for. So one address gets three quarters at most, two get
@@ -11,8 +12,11 @@ from collections import Counter
 from typing import Final, NamedTuple
 
 from appliance.config.bounds import CONNECTIONS, CONNECTIONS_OF_ADDRESS, OPEN_FILES
+from appliance.config.setting import INT_MAX
 from appliance.netproc.memory.admission import AddressShare
+from appliance.ring.client_table import OpenConnections
 
+_NOWHERE: Final = OpenConnections(())
 _SHARE: Final = 3
 """Connections of one address for each one that there is room for."""
 _HANDSHAKES: Final = 1024
@@ -30,9 +34,11 @@ class RefusedConnection(NamedTuple):
 class ConnectionLimits:
     """Counts open connections; a value machine. room: the most that there are descriptors for.
     files: the limit of open files, of which `room` is a share. handshakes: of one address that may
-    be under way."""
+    be under way. elsewhere: the connections of the other network processes, which are counted
+    only where a limit is near enough."""
 
     def __init__(self) -> None:
+        self.elsewhere = _NOWHERE
         self.handshakes = _HANDSHAKES
         self.room = self.files = 1 << 62
         self._total = self._per_address = 0
@@ -60,10 +66,14 @@ class ConnectionLimits:
         """Count one more connection of `address`, or say in words which limit forbids it. held: as
         for `is_full`."""
         limit = self._overrides.get(address, self._per_address)
-        if self._open[address] >= limit:
+        others = self.elsewhere.count_all() if min(limit, self._total) < INT_MAX else 0
+        of_address = self._open[address]
+        if of_address + others >= limit:
+            of_address += self.elsewhere.count_address(address)
+        if of_address >= limit:
             why = f"{limit} connections of {address} are open: raise max.connections.per.ip"
             return RefusedConnection(CONNECTIONS_OF_ADDRESS, why)
-        if self._count >= self._total:
+        if self._count + others >= self._total:
             why = f"{self._total} connections are open: raise max.connections"
             return RefusedConnection(CONNECTIONS, why)
         if self.is_full(held):
