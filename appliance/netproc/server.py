@@ -86,8 +86,7 @@ class Server:
         self.shared: ConnectionsState[Connection] = ConnectionsState(
             loop, log, throttling.watch, memory, seat.config, counts, clients, committed, seat.names
         )
-        others = [one for one in seat.clients.rows if one is not clients]
-        self.shared.limits.elsewhere = OpenConnections(others)
+        self.shared.limits.elsewhere = OpenConnections(seat.clients.rows, clients)
         self.shared.now_ns = clock.monotonic_ns()
         self.shared.long_answers = LongAnswers(loop, clock)
         self.exchanges = Exchanges()

@@ -216,13 +216,14 @@ class ClientRows:
 
 
 class OpenConnections:
-    """How many connections some netprocs have, and how many of one address; of those without a row
+    """Counts of the connections of some netprocs, in all and of one address; of those without a row
     only the number is known."""
 
     __slots__ = ("_rows",)
 
-    def __init__(self, rows: "Sequence[ClientRows]") -> None:
-        self._rows = rows
+    def __init__(self, rows: "Sequence[ClientRows]", but: "ClientRows | None" = None) -> None:
+        """but: not these."""
+        self._rows = [one for one in rows if one is not but]
 
     def count_all(self) -> int:
         """In all."""

@@ -28,6 +28,8 @@ SAMPLES = {
     "topic table": "{topic} lake --dry-run",
     "topic produce": "{topic} --value hello -o table",
     "topic consume": "{topic} -e",
+    "topic archive": "{topic} {away}/archive {data}",
+    "topic restore": "{topic} {away} {away} --dry-run",
     "group list": "",
     "group describe": "{group}",
     "group members": "{group}",

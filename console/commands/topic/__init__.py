@@ -15,6 +15,11 @@ command = LazyGroup(
         "alter-config": ("config:alter", "Set and unset settings in one request."),
         "add-partitions": ("add_partitions", "Add partitions to a topic."),
         "replicas": ("replicas", "Show and change the replica assignment of a topic."),
+        "archive": ("archive", "Copy a topic to a folder or a bucket."),
+        "restore": (
+            "archive:restore",
+            "Put an archived topic into a stopped appliance.",
+        ),
         "trim": ("trim", "Delete the oldest records of a topic."),
         "table": ("table", "Write the job file that keeps a topic as a table."),
         "produce": (".produce", "Write records (also: penstock produce)."),
@@ -34,6 +39,7 @@ Examples:
   penstock topic list -o json
   penstock topic describe orders -a
   penstock topic trim orders -o 2h --dry-run
+  penstock topic archive orders s3://bucket/topics
   penstock topic table orders lake""",
 )
 """What the root calls for `penstock topic`."""

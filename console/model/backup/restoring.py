@@ -111,10 +111,11 @@ def _steps(store: Store, backup: Manifest) -> Iterator[quiet.Step]:
     for one in backup.partitions:
         if one.topic == TRANSACTIONS_TOPIC:
             for part in one.parts:
-                yield from quiet.steps_of(_whole(store, part.digest))
+                yield from quiet.steps_of(read_whole(store, part.digest))
 
 
-def _whole(store: Store, digest: str) -> bytes:
+def read_whole(store: Store, digest: str) -> bytes:
+    """The bytes of a digest. Raises Failure when they have changed."""
     data = b"".join(store.read_object(place(digest)))
     if sha256(data).hexdigest() != digest:
         raise _changed(digest)
@@ -191,7 +192,7 @@ class _Restoring:
     def _metadata(self) -> None:
         """As one snapshot, behind whose end the log goes on: nobody takes what follows for what
         was there."""
-        data = _whole(self._store, self._backup.metadata)
+        data = read_whole(self._store, self._backup.metadata)
         read, image = checkpoint.read(data), MetadataImage()
         for value in read.values:
             image.apply(0, kraft_records.decode(value))
@@ -216,12 +217,14 @@ class _Restoring:
         write_file(self._disk, f"{folder}/{snapshot.file_name}", b"".join(pieces))
 
     def _partition(self, one: Partition) -> None:
-        log = _Log(self._disk, f"{self._folders[one.folder]}/{one.topic}-{one.partition}", one)
+        log = RestoredLog(
+            self._disk, f"{self._folders[one.folder]}/{one.topic}-{one.partition}", one
+        )
         self._disk.mkdir(log.folder)
         write_metadata(self._disk, log.folder, bytes.fromhex(one.topic_id), sync=False)
         for part in one.parts:
             if not log.is_cut:
-                _write(self._disk, self._store, log.folder, part)
+                write_part(self._disk, self._store, log.folder, part)
                 log.read(part.base, self._to_ms)
             self._made.bytes += part.bytes
             self._told(self._made.bytes, self._backup.bytes)
@@ -238,7 +241,7 @@ class _Restoring:
         self._made.cut += max(one.end - log.end, 0) if log.is_cut else 0
 
 
-def _write(disk: Disk, store: Store, folder: str, part: Part) -> None:
+def write_part(disk: Disk, store: Store, folder: str, part: Part) -> None:
     """A segment as it was. Raises Failure, StorageFailed."""
     file = disk.create(files.stem(folder, part.base) + files.LOG)
     try:
@@ -259,7 +262,7 @@ def _changed(digest: str) -> Failure:
 
 
 @dataclass(slots=True)
-class _Log:
+class RestoredLog:
     """A log that is written from its beginning. read_to: behind its last batch. end: where it goes
     on."""
 

@@ -37,9 +37,19 @@ def take_backup(
 ) -> Taken:
     """A backup of this instant, verified as far as it was read. told: bytes done, of how many.
     Raises Failure; then there is no backup, and those before are as they were."""
+    return take_part(disk, running, store, told, lambda found: found)
+
+
+def take_part(
+    disk: Disk,
+    running: Running,
+    store: Store,
+    told: Callable[[int, int], None],
+    narrow: Callable[[Instant], Instant],
+) -> Taken:
+    """The same of what `narrow` leaves of the instant."""
     try:
-        found = running.instant()
-        return _Taking(disk, store, found, told).copy_folder()
+        return _Taking(disk, store, narrow(running.instant()), told).copy_folder()
     except StorageFailed as why:
         raise Failure(str(why), name="NOT_READABLE") from None
     finally:
