@@ -76,8 +76,7 @@ class Server:
     ) -> None:
         self._seat = seat
         self._links = links
-        self._loop = loop
-        self._log = log
+        self._loop, self._log = loop, log
         self._throttling = throttling = ClientThrottling(seat, log, clock)
         memory = seat.arenas[seat.index]
         counts, clients = seat.counters.answers[seat.index], seat.clients.rows[seat.index]

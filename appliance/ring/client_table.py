@@ -226,11 +226,11 @@ class OpenConnections:
         self._rows = [one for one in rows if one is not but]
 
     def count_all(self) -> int:
-        """In all."""
+        """The number of all."""
         return sum(one.count_open() for one in self._rows)
 
     def count_address(self, address: str) -> int:
-        """Of one address, which is compared as far as it is kept."""
+        """The number of one address, which is compared as far as it is kept."""
         return sum(one.count_open(address) for one in self._rows)
 
 

@@ -129,6 +129,7 @@ ELSEWHERE = {
     ("docs/testing.md", "penstock run"): "tests/console/test_testing_page.py",
     ("docs/acls.md", "penstock acl add"): ACLS,
     ("docs/acls.md", "kafka-acls.sh --bootstrap-server old"): "tests/console/test_acl_import.py",
+    ("docs/backup.md", "penstock topic archive"): "tests/console/test_topic_archive.py",
     ("docs/jobs.md", "penstock user add etl"): "tests/spark/test_secured_job.py",
     (
         "docs/secure.md",
