@@ -20,7 +20,7 @@ from appliance.base.errors import ConfigError, StorageFailed
 from appliance.base.ids import INTERNAL_TOPICS
 from appliance.ioproc.deletion.deleted_folders import write_mark
 from appliance.logstore import files
-from appliance.logstore.recovery import write_metadata
+from appliance.logstore.partition_metadata import write_metadata
 from appliance.metadata import checkpoint, trash
 from appliance.metadata.identity import Identity, read_identity
 from appliance.metadata.image import MetadataImage
