@@ -2,12 +2,13 @@
 
     <topic id>/<partition>/<start offset>-<segment id>.log, .index, .timeindex, …
     <topic id>/<partition>/manifests/…   (`manifests.py`)
+    <topic id>/<partition>/holders/<node id>   of a replica that needs the objects
 
 The log is written last and deleted first. So a log that is listed has all of its files, and files
 without one are what a copy or a deletion left that was cut off.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -110,13 +111,34 @@ class RemoteObjects:
             self._store.delete(name)
         return len(names)
 
+    def hold_partition(
+        self, topic_id: bytes, partition: int, node: int, others: Sequence[int] | None = None
+    ) -> None:
+        """Note that a replica on this node needs the objects, whatever becomes of other replicas.
+        others: with it, nodes that have none any more are forgotten."""
+        folder = _holders_of(topic_id, partition)
+        mine = f"{folder}/{node}"
+        held = set(self._store.names(folder))
+        if mine not in held:
+            self._store.write_object(mine, (b"",))
+        if others is not None:
+            for name in sorted(held - {mine, *(f"{folder}/{one}" for one in others)}):
+                self._store.delete(name)
+
+    def release_partition(self, topic_id: bytes, partition: int, node: int) -> int:
+        """This node's replica can never come back: remove every object unless other replicas need
+        them; how many there were. Of two that ask at once both may remove them."""
+        folder = _holders_of(topic_id, partition)
+        self._store.delete(f"{folder}/{node}")
+        return 0 if self._store.names(folder) else self.delete_partition(topic_id, partition)
+
     def list_segments(self, topic_id: bytes, partition: int) -> StoredSegments:
         """Finds a partition's segments, whole and cut off."""
         found, rest = StoredSegments(), []
         folder = folder_of(topic_id, partition)
         for name, size in sorted(self._store.names(folder).items()):
             if name.rpartition("/")[0] != folder:
-                continue  # a manifest
+                continue  # of no segment
             stem, kind = _parsed(name)
             if stem is None or kind not in KINDS:
                 found.orphans.append(name)
@@ -145,6 +167,10 @@ class RemoteObjects:
 def folder_of(topic_id: bytes, partition: int) -> str:
     """The folder of a partition in the store."""
     return f"{topic_id.hex()}/{partition}"
+
+
+def _holders_of(topic_id: bytes, partition: int) -> str:
+    return f"{folder_of(topic_id, partition)}/holders"
 
 
 def _name(one: RemoteLogSegmentMetadataRecord, kind: str) -> str:

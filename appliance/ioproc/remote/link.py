@@ -269,9 +269,11 @@ def ask_delete(one: RemoteLogSegmentMetadataRecord) -> Question:
     return {"op": "delete", "segment": _text(one)}
 
 
-def ask_delete_partition(topic_id: bytes, partition: int) -> Question:
-    """Delete every object of a partition. The answer's `objects` says how many there were."""
-    return {"op": "delete-partition", "topic-id": topic_id.hex(), "partition": partition}
+def ask_delete_partition(topic_id: bytes, partition: int, node: int) -> Question:
+    """Delete every object of a partition, unless replicas of other nodes need them. The answer's
+    `objects` says how many there were."""
+    told = {"op": "delete-partition", "topic-id": topic_id.hex(), "partition": partition}
+    return {**told, "node": node}
 
 
 def ask_file(

@@ -4,7 +4,7 @@ The questions are asked by `tiering.py`; `ManifestAnswers` runs in the process (
 """
 
 import base64
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from appliance.ioproc.remote.link import Question
@@ -31,10 +31,12 @@ TO_START: Final = "read-start"
 MANIFEST_STEPS: Final = (TO_CLAIM, TO_PUBLISH, TO_READ, TO_SWEEP, TO_START)
 
 
-def ask_claim(key: Key, epoch: int, own: bytes) -> Question:
-    """Fence earlier leaders and take over what they said. own: entries of this node's journal,
-    which count where the store has no manifest. The answer has `term` and `entries`."""
-    return {"op": TO_CLAIM, **_named(key), "epoch": epoch, "entries": _text(own)}
+def ask_claim(key: Key, holders: Sequence[int], epoch: int, own: bytes) -> Question:
+    """Fence earlier leaders and take over what they said. holders: the nodes that have a replica,
+    this one first. own: entries of this node's journal, which count where the store has no
+    manifest. The answer has `term` and `entries`."""
+    asked = {"op": TO_CLAIM, **_named(key), "epoch": epoch, "entries": _text(own)}
+    return {**asked, "holders": holders}
 
 
 def ask_publish(key: Key, term: Term, entries: bytes) -> Question:
@@ -42,22 +44,23 @@ def ask_publish(key: Key, term: Term, entries: bytes) -> Question:
     return {"op": TO_PUBLISH, **_named(key), "term": term, "entries": _text(entries)}
 
 
-def ask_newer(key: Key, known: Term) -> Question:
-    """The manifest, if it is newer than that of `known`. The answer has `term` and `entries`; no
-    `entries` where it is not."""
-    return {"op": TO_READ, **_named(key), "term": known}
+def ask_newer(key: Key, node: int | None, known: Term) -> Question:
+    """The manifest, if it is newer than that of `known`. node: this one, to note that it needs the
+    objects. The answer has `term` and `entries`; no `entries` where it is not newer."""
+    return {"op": TO_READ, **_named(key), "term": known, "node": node}
 
 
-def ask_sweep(key: Key, term: Term, entries: bytes) -> Question:
-    """Remove objects of copies that began up to `term` and that these entries do not know. The
-    answer's `objects` says how many there were."""
-    return {"op": TO_SWEEP, **_named(key), "term": term, "entries": _text(entries)}
+def ask_sweep(key: Key, holders: Sequence[int], term: Term, entries: bytes) -> Question:
+    """Remove objects of copies that began up to `term` and that these entries do not know. holders:
+    as in `ask_claim`. The answer's `objects` says how many there were."""
+    asked = {"op": TO_SWEEP, **_named(key), "term": term, "entries": _text(entries)}
+    return {**asked, "holders": holders}
 
 
-def ask_start(key: Key, offset: int) -> Question:
-    """The manifest, and a snapshot of the producers before an offset. The answer has `term`,
-    `entries` and `snapshot`."""
-    return {"op": TO_START, **_named(key), "offset": offset}
+def ask_start(key: Key, node: int, offset: int) -> Question:
+    """The manifest, and a snapshot of the producers before an offset. node: as in `ask_newer`. The
+    answer has `term`, `entries` and `snapshot`."""
+    return {"op": TO_START, **_named(key), "offset": offset, "node": node}
 
 
 def snapshot_in(fields: dict[str, Any]) -> bytes:
@@ -94,6 +97,7 @@ class ManifestAnswers:
 
     def _claim(self, question: dict[str, Any]) -> dict[str, Any]:
         key, own = _key_of(question), entries_in(question)
+        self._hold(key, question["holders"])
         found = self._manifests.claim(*key, question["epoch"])
         entries = own if found.entries is None else _merged(key, found.entries, own)
         term = self._manifests.publish(*key, found.term, entries)
@@ -107,6 +111,8 @@ class ManifestAnswers:
 
     def _read_newer(self, question: dict[str, Any]) -> dict[str, Any]:
         key, known = _key_of(question), Term(*question["term"])
+        if question["node"] is not None:
+            self._objects.hold_partition(*key, question["node"])
         found = self._manifests.read_newer(*key, known)
         if found is None:
             return {"term": known}
@@ -115,11 +121,16 @@ class ManifestAnswers:
         return _told(found)
 
     def _sweep(self, question: dict[str, Any]) -> dict[str, Any]:
-        term = Term(*question["term"])
-        return {"objects": self._remove_unknown(_key_of(question), term, entries_in(question))}
+        key, term = _key_of(question), Term(*question["term"])
+        self._hold(key, question["holders"])
+        return {"objects": self._remove_unknown(key, term, entries_in(question))}
+
+    def _hold(self, key: Key, holders: Sequence[int]) -> None:
+        self._objects.hold_partition(*key, holders[0], holders)
 
     def _read_start(self, question: dict[str, Any]) -> dict[str, Any]:
         key, offset = _key_of(question), int(question["offset"])
+        self._objects.hold_partition(*key, question["node"])
         found = self._manifests.read_newer(*key, NO_TERM)
         if found is None or found.entries is None:
             raise RemoteFilesMissing("the leader has not written which remote segments there are")

@@ -153,7 +153,8 @@ class StoreServer:
 
     def _delete_partition(self, question: dict[str, Any]) -> dict[str, Any]:
         topic_id, partition = bytes.fromhex(question["topic-id"]), int(question["partition"])
-        return {"objects": self._objects().delete_partition(topic_id, partition)}
+        node = int(question["node"])
+        return {"objects": self._objects().release_partition(topic_id, partition, node)}
 
     def _answer_manifest(self, question: dict[str, Any]) -> dict[str, Any]:
         objects = self._objects()

@@ -92,7 +92,11 @@ class RemoteAssembly:
             lambda: os.urandom(CHANCE_BYTES), seat.config.int("node.id"),
         )  # fmt: skip
         removals = RemoteRemovals(
-            self._disk, self._events, routes, lambda topic_id: topic_id in image.topics_by_id
+            self._disk,
+            self._events,
+            routes,
+            lambda topic_id: topic_id in image.topics_by_id,
+            seat.config.int("node.id"),
         )
         self.starts = TieredStarts(routes, tiering, self._events)
         tell = questions.complete_remote_reads

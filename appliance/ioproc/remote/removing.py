@@ -2,7 +2,8 @@
 
 A folder that waits for its removal keeps `remote-log-metadata` until the store has none of the
 partition's objects any more; its other files go at once. Invariant: objects are removed only of a
-topic that is not in the metadata and can never come back. Whatever is cut off begins anew: the next
+topic that is not in the metadata and can never come back, here or on another node that holds a
+replica's folder. Whatever is cut off begins anew: the next
 start finds the folder. Called by the housekeeping, and by the chores.
 """
 
@@ -36,7 +37,7 @@ class RemoteRemoval:
 
 
 class RemoteRemovals:
-    """exists: whether a topic id is in the metadata."""
+    """exists: whether a topic id is in the metadata. node: this one's id."""
 
     def __init__(
         self,
@@ -44,11 +45,13 @@ class RemoteRemovals:
         events: Log,
         routes: AnswerRoutes,
         exists: Callable[[bytes], bool],
+        node: int,
     ) -> None:
         self._disk = disk
         self._events = events
         self._store = routes.channel_for(self.take_answer)
         self._exists = exists
+        self._node = node
         self._ready: list[Removal] = []
         self._waiting: list[RemoteRemoval] = []
 
@@ -80,7 +83,7 @@ class RemoteRemovals:
             if due and not one.asked and not uses(one.topic_id, one.partition):
                 one.asked = True
                 self._ready.append(Removal(now_ms, self._rest_of(one.removal.folder)))
-                question = ask_delete_partition(one.topic_id, one.partition)
+                question = ask_delete_partition(one.topic_id, one.partition, self._node)
                 self._store.ask_store((one,), question)
 
     def _rest_of(self, folder: str) -> tuple[str, ...]:

@@ -56,7 +56,7 @@ class TieredStarts:
     def _ask(self, partition: Partition, offset: int) -> None:
         start = self._under_way[partition] = TieredStart(offset)
         key = partition.topic_id, partition.index
-        self._store.ask_store((partition, start), ask_start(key, offset))
+        self._store.ask_store((partition, start), ask_start(key, self._tiering.node, offset))
 
     def _take_answer(self, answer: StoreAnswer, now_ns: int, now_ms: int) -> None:
         partition: Partition = answer.tag[0]

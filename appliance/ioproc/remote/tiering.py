@@ -109,7 +109,7 @@ class Tiering:
         self._believed = believed
         self._share = share
         self._chance = chance
-        self._node = node
+        self.node = node
         self._tiered: dict[Partition, TieredPartition] = {}
         self._due: dict[TieredPartition, None] = {}
         self._asked: dict[TierTask, tuple[bytes, int]] = {}
@@ -237,7 +237,7 @@ class Tiering:
     def _begin(self, tiered: TieredPartition, now_ns: int, now_ms: int) -> None:
         try:
             old_ms = self._believed(now_ns, now_ms)
-            task = choose_task(tiered, now_ns, now_ms, old_ms, self._chance, self._node)
+            task = choose_task(tiered, now_ns, now_ms, old_ms, self._chance, self.node)
         except StorageFailed as failure:
             self._core.fail(tiered.partition, failure)
             return
@@ -252,14 +252,16 @@ class Tiering:
         tiered.task = task
         self._under_way += 1
         known, key = tiered.journal.known, tiered.key
+        holders = (self.node, *tiered.partition.role.replicas)
         if task.kind == COPY:
             self._write(tiered, task.segment)
         elif task.kind == CLAIM:
-            self._ask(tiered, ask_claim(key, task.epoch, encode_entries(known)))
+            self._ask(tiered, ask_claim(key, holders, task.epoch, encode_entries(known)))
         elif task.kind == FOLLOW:
-            self._ask(tiered, ask_newer(key, tiered.term))
+            node = self.node if now_ns >= tiered.look_ns else None
+            self._ask(tiered, ask_newer(key, node, tiered.term))
         elif task.kind == SWEEP:
-            self._ask(tiered, ask_sweep(key, tiered.term, encode_entries(known)))
+            self._ask(tiered, ask_sweep(key, holders, tiered.term, encode_entries(known)))
         elif task.segment.remote_log_segment_state == DELETE_SEGMENT_STARTED:
             self._publish(tiered)
         else:

@@ -76,19 +76,19 @@ def entries_of(*finished, unfinished=()):
 
 def test_the_first_claim_takes_what_the_journal_has(answers):
     one = answers.copy(segment(0, 9, Term(0, 1)))
-    told = answers.ask(ask_claim(KEY, 3, entries_of(one)))
+    told = answers.ask(ask_claim(KEY, [1, 2], 3, entries_of(one)))
     assert (told["term"], entries_in(told)) == (Term(3, 2), entries_of(one))
-    later = answers.ask(ask_claim(KEY, 4, entries_of()))
+    later = answers.ask(ask_claim(KEY, [1, 2], 4, entries_of()))
     assert entries_in(later) == entries_of(one), "then the manifest counts"
-    assert answers.ask(ask_newer(KEY, later["term"])) == {"term": later["term"]}
-    assert entries_in(answers.ask(ask_newer(KEY, NO_TERM))) == entries_of(one)
+    assert answers.ask(ask_newer(KEY, None, later["term"])) == {"term": later["term"]}
+    assert entries_in(answers.ask(ask_newer(KEY, None, NO_TERM))) == entries_of(one)
 
 
 def test_a_claim_removes_what_no_record_knows_and_keeps_what_is_to_be_removed(answers):
     known = answers.copy(segment(0, 9, Term(1, 1)))
     begun = answers.copy(segment(10, 19, Term(1, 2)))
     lost = answers.copy(segment(10, 19, Term(1, 3)))
-    told = answers.ask(ask_claim(KEY, 3, entries_of(known, unfinished=(begun,))))
+    told = answers.ask(ask_claim(KEY, [1, 2], 3, entries_of(known, unfinished=(begun,))))
     found, _ = decode_entries(entries_in(told), *KEY)
     assert [one.start_offset for one in found.unfinished()] == [10]
     kept = {one.remote_log_segment_id.id.hex() for one in (known, begun)}
@@ -96,10 +96,10 @@ def test_a_claim_removes_what_no_record_knows_and_keeps_what_is_to_be_removed(an
 
 
 def test_a_sweep_never_takes_what_a_later_leader_copies(answers):
-    mine = answers.ask(ask_claim(KEY, 3, b""))["term"]
+    mine = answers.ask(ask_claim(KEY, [1, 2], 3, b""))["term"]
     left = answers.copy(segment(0, 9, Term(3, 1)))
     later = answers.copy(segment(0, 9, Term(4, 1)))
-    assert answers.ask(ask_sweep(KEY, mine, b""))["objects"] == 6
+    assert answers.ask(ask_sweep(KEY, [1, 2], mine, b""))["objects"] == 6
     assert answers.ids() == {later.remote_log_segment_id.id.hex()}, left
 
 
@@ -109,19 +109,36 @@ def test_a_start_has_the_producers_of_the_segment_before_it(answers):
     ends = answers.copy(segment(10, 19, Term(1, 2), epoch=1), b"ends")
     newer = answers.copy(segment(5, 24, Term(2, 1), epoch=2), b"newer")
     with pytest.raises(RemoteFilesMissing, match="has not written"):
-        answers.ask(ask_start(KEY, 20))
-    term = answers.ask(ask_claim(KEY, 3, entries_of(wide, newer, ends)))["term"]
+        answers.ask(ask_start(KEY, 1, 20))
+    term = answers.ask(ask_claim(KEY, [1, 2], 3, entries_of(wide, newer, ends)))["term"]
     term = answers.ask(ask_publish(KEY, term, entries_of(wide, newer, ends)))["term"]
-    told = answers.ask(ask_start(KEY, 20))
+    told = answers.ask(ask_start(KEY, 1, 20))
     assert (snapshot_in(told), Term(*told["term"])) == (b"ends", term)
-    assert snapshot_in(answers.ask(ask_start(KEY, 15))) == b"newer"
-    assert snapshot_in(answers.ask(ask_start(KEY, 30))) == b"wide"
+    assert snapshot_in(answers.ask(ask_start(KEY, 1, 15))) == b"newer"
+    assert snapshot_in(answers.ask(ask_start(KEY, 1, 30))) == b"wide"
     with pytest.raises(RemoteFilesMissing, match="offset 30 is in no remote segment"):
-        answers.ask(ask_start(KEY, 31))
+        answers.ask(ask_start(KEY, 1, 31))
 
 
 def test_entries_of_another_partition_are_damage(answers):
     manifests = RemoteManifests(answers.store)
     manifests.publish(TOPIC_ID, 1, manifests.claim(TOPIC_ID, 1, 0).term, entries_of(ONE))
     with pytest.raises(ManifestDamaged, match="is another partition"):
-        answers.ask(ask_newer((TOPIC_ID, 1), NO_TERM))
+        answers.ask(ask_newer((TOPIC_ID, 1), None, NO_TERM))
+
+
+def test_replicas_that_need_the_objects_are_noted(answers):
+    """By their nodes; a leader forgets those of nodes that have no replica any more."""
+
+    def holders():
+        return sorted(name.rpartition("/")[2] for name in answers.store.held if "/holders/" in name)
+
+    answers.ask(ask_newer(KEY, 3, NO_TERM))
+    answers.ask(ask_newer(KEY, None, NO_TERM))
+    term = answers.ask(ask_claim(KEY, [2, 1], 3, b""))["term"]
+    assert holders() == ["2"]
+    answers.ask(ask_newer(KEY, 1, NO_TERM))
+    answers.ask(ask_sweep(KEY, [2, 1], term, b""))
+    assert holders() == ["1", "2"]
+    answers.ask(ask_sweep(KEY, [2], term, b""))
+    assert holders() == ["2"]

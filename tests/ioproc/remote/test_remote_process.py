@@ -127,7 +127,7 @@ def test_what_is_deleted_is_gone_and_its_neighbour_is_not(asker):
     left = asker.objects.list_segments(TOPIC_ID, 3)
     assert left.whole == {(10, segment(1).remote_log_segment_id.id): SIZE}
     assert left.orphans == []
-    [swept] = asker.ask(ask_delete_partition(TOPIC_ID, 3))
+    [swept] = asker.ask(ask_delete_partition(TOPIC_ID, 3, 1))
     assert swept.fields == {"objects": len(KINDS) - 1}
     left = asker.objects.list_segments(TOPIC_ID, 3)
     assert (left.whole, left.orphans) == ({}, [])

@@ -26,7 +26,7 @@ class Removals:
         self.link = StoreOfFiles(self.disk, self.store)
         self.routes = AnswerRoutes(self.link, lambda where, step: step())
         self.made = RemoteRemovals(
-            self.disk, self.events, self.routes, lambda topic_id: self.exists
+            self.disk, self.events, self.routes, lambda topic_id: self.exists, 1
         )  # fmt: skip
 
     def turn(self, now_ns=0, now_ms=0):
@@ -67,6 +67,17 @@ def test_a_copy_that_is_under_way_is_waited_for(story):
     story.used = False
     story.turn()
     assert not story.store.held and not story.disk.exists(GONE)
+
+
+def test_objects_stay_while_another_node_can_bring_the_topic_back(story):
+    story.store.objects.hold_partition(TOPIC_ID, 0, 2)
+    held = set(story.store.held)
+    assert story.made.take_removal(Removal(0, (), GONE))
+    story.turn()
+    assert not story.disk.exists(GONE)
+    assert held - set(story.store.held) == {f"{TOPIC_ID.hex()}/0/holders/1"}
+    assert story.store.objects.release_partition(TOPIC_ID, 0, 2) > 5, "the last one removes them"
+    assert story.store.held == {}
 
 
 def test_what_lives_on_keeps_its_objects(story):

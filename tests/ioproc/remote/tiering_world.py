@@ -42,8 +42,8 @@ class Store:
         self.objects = RemoteObjects(self)
 
     def of_segments(self):
-        """Names of what is no manifest."""
-        return {name for name in self.held if "/manifests/" not in name}
+        """Names of what is no manifest and no holder."""
+        return {name for name in self.held if name.count("/") == 2}
 
     def _change(self):
         if self.refuses:
@@ -106,7 +106,8 @@ class StoreOfFiles:
             return answers[question["op"]](json.loads(json.dumps(question)))
         if question["op"] == "delete-partition":
             topic_id = bytes.fromhex(question["topic-id"])
-            return {"objects": objects.delete_partition(topic_id, question["partition"])}
+            told = topic_id, question["partition"], question["node"]
+            return {"objects": objects.release_partition(*told)}
         one = decode_record(base64.b64decode(question["segment"]))
         if question["op"] == "delete":
             objects.delete_segment(one)
