@@ -321,6 +321,22 @@ def test_an_offset_that_no_segment_has_is_out_of_range():
     assert read(world, partition, 4, 1, 0)[0].flags == errors.NONE
 
 
+def test_records_that_an_unclean_election_lost_are_not_read():
+    """The store has them, and the log has others from the new leader's epoch on."""
+    world, partition = filled(chunk=2000)
+    epochs, local = partition.log.epochs, partition.log.segments[0].base
+    (first, *_) = world.segments[partition].finished()
+    lost = first.start_offset + 2
+    assert lost < first.end_offset
+    assert heads(read(world, partition, lost - 1, 1 << 20, 0)[1])[-1][1] > lost
+    epoch = epochs.latest
+    epochs.assign(epoch + 1, lost)
+    answer, data, _ = read(world, partition, lost - 1, 1 << 20, 0)
+    assert (answer.flags, heads(data)[-1][1]) == (errors.NONE, lost - 1)
+    for offset in (lost, local - 1):
+        assert ask(world, partition, offset)[0].flags == errors.OFFSET_OUT_OF_RANGE
+
+
 def test_a_search_by_time_ends_when_the_store_does_not_answer():
     world, partition = filled()
     world.ask(LIST_OFFSET, partition.handle, 7, NOW_MS + 5)

@@ -15,6 +15,7 @@ from appliance.ioproc.netproc_peer import Completion, refusal
 from appliance.ioproc.partitions import read_rules
 from appliance.ioproc.partitions.partition import Partition
 from appliance.ioproc.remote_reads.file_cache import CachedFile
+from appliance.ioproc.remote_reads.lineage import lineage_end
 from appliance.ioproc.remote_reads.remote_files import FileOnItsWay, RemoteFiles, RemoteReadFailed
 from appliance.ioproc.remote_reads.segment_chunks import SegmentChunks
 from appliance.logstore import aborted, lookup
@@ -150,7 +151,7 @@ class RemoteReads:
             found = self._locate_in(partition, one, offset, max_bytes)
             if found is not None:
                 return found
-            offset = one.end_offset + 1
+            offset = _behind(partition, one)
         return None
 
     def _locate_in(
@@ -161,6 +162,10 @@ class RemoteReads:
         max_bytes: int,
     ) -> tuple[int, int, int, int] | None:
         files = self.files
+        limit = _behind(partition, one)
+        if offset >= limit:
+            text = f"offset {offset} was written by a leader whose records were lost"
+            raise RemoteReadFailed(errors.OFFSET_OUT_OF_RANGE, text)
         chunks = files.chunks_of(partition, one)
         number = chunks.first_of(offset)
         while number < len(chunks):
@@ -169,7 +174,7 @@ class RemoteReads:
                 begin = chunks.bounds(number)[0]
                 near = max(chunks.index.position(offset - one.start_offset), begin)
                 try:
-                    found = self._cut(file, chunks, begin, near, offset, max_bytes)
+                    found = self._cut(file, chunks, begin, near, (offset, limit), max_bytes)
                 except (StorageFailed, NotABatch):  # somebody changed the cache
                     files.discard(file)
                     continue
@@ -184,11 +189,13 @@ class RemoteReads:
         chunks: SegmentChunks,
         begin: int,
         near: int,
-        offset: int,
+        wanted: tuple[int, int],
         max_bytes: int,
     ) -> tuple[int, int, int]:
         """(position in the file, length, length of the first batch). begin: of the chunk, near:
-        where a batch begins that is not behind the one with `offset`, both in the segment."""
+        where a batch begins that is not behind the first wanted one, both in the segment. wanted:
+        from an offset on, below another one."""
+        offset, limit = wanted
         opened = self.files.open_file(file)
         try:
             end = begin + file.size
@@ -197,6 +204,8 @@ class RemoteReads:
                 return opened.pread(length, position - begin)
 
             found = _seek_soundly(read, begin, near, end, offset)
+            if limit < file.end_offset:  # records that the log lost do not follow its own
+                end = _seek_soundly(read, begin, near, end, limit)[0]
             positions = chunks.index.positions
             length = cut_sparsely(read, positions, found, end - found[0], max_bytes, _READ)
             return found[0] - begin, length, found[2]
@@ -268,7 +277,7 @@ class RemoteReads:
             if one is None:
                 return
             yield one
-            offset = one.end_offset + 1
+            offset = max(_behind(partition, one), offset + 1)
 
     # ListOffsets ----------------------------------------------------------------------------------
 
@@ -362,6 +371,11 @@ def _seek_soundly(read: Read, begin: int, near: int, end: int, offset: int) -> B
     if found[0] < 0:
         raise NotABatch(end, "the chunk ends before the batch")
     return found
+
+
+def _behind(partition: Partition, one: RemoteLogSegmentMetadataRecord) -> int:
+    """The offset behind what a segment has of the log."""
+    return lineage_end(one, partition.log.epochs, partition.log.end_offset)
 
 
 def _highest(partition: Partition, segments: RemoteSegments) -> int:
