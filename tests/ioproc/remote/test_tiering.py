@@ -1,5 +1,6 @@
 """Copies and deletions of one partition's segments, step by step, beside a twin that keeps all."""
 
+from collections import Counter
 from itertools import count
 from random import Random
 
@@ -307,3 +308,52 @@ def act(life, rng, told):
 @each_seed(40)
 def test_nothing_that_is_kept_is_lost_whatever_is_cut(seed):
     play(seed, cut_disk=seed % 3 != 0, cut_store=seed % 3 != 1)
+
+
+# Costs --------------------------------------------------------------------------------------------
+
+
+class CountingStore(Store):
+    """Counts requests by kind."""
+
+    def __init__(self):
+        super().__init__()
+        self.asked = Counter()
+
+    def names(self, prefix):
+        self.asked["list"] += 1
+        return super().names(prefix)
+
+    def write_object(self, name, pieces):
+        self.asked["put"] += 1
+        super().write_object(name, pieces)
+
+    def read_object(self, name):
+        self.asked["get"] += 1
+        return super().read_object(name)
+
+    def delete(self, name):
+        self.asked["delete"] += 1
+        super().delete(name)
+
+    def take(self):
+        asked, self.asked = dict(self.asked), Counter()
+        return asked
+
+
+def test_how_many_requests_the_store_gets():
+    store = CountingStore()
+    story = Life(new_disk(), store, {}, new_ids(), **LOCAL)
+    story.finish(1000)
+    assert store.take() == {"list": 5, "put": 3, "delete": 1}, "a claim of a new partition"
+    filled(story, 4)
+    story.finish(1000)
+    assert len(story.known().finished()) == 1
+    assert store.take() == {"list": 1, "put": 6, "delete": 1}, "a copy"
+    story = again(story)
+    story.finish(1000)
+    assert store.take() == {"list": 5, "put": 2, "get": 1, "delete": 2}, "a claim"
+    story.set_rules(retention_bytes=0)
+    story.finish(1000)
+    assert story.known().finished() == []
+    assert store.take() == {"list": 1, "put": 1, "delete": 7}, "a deletion"
