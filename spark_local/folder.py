@@ -209,6 +209,15 @@ class Folder:
             yield
 
 
+def base_of(file: Path) -> Path:
+    """The folder that relative paths of a job file mean: its own, or of a job's copy the one that
+    it was added from."""
+    origin = file.with_name("origin")
+    if file.parent.name == "job" and origin.is_file():
+        return Path(origin.read_text().strip())
+    return file.absolute().parent
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """The object in a file, empty when there is none. Raises JobError for a file that is cut."""
     try:

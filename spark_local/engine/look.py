@@ -3,7 +3,7 @@
 import contextlib
 import io
 import os
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -45,6 +45,22 @@ class Preview:
     unreadable: dict[str, tuple[int, int, list[str]]] = field(default_factory=dict)
     """Source → (records that cannot be read, records that were read, why the first cannot)."""
 
+    def as_json(self) -> dict[str, Any]:
+        """For another process: cells of other types than JSON's are text."""
+        rows = [{name: _cell(cell) for name, cell in row.items()} for row in self.rows]
+        return asdict(replace(self, rows=rows))
+
+    @classmethod
+    def of_json(cls, told: dict[str, Any]) -> "Preview":
+        """As `as_json` told it."""
+        parts = {name: tuple(pair) for name, pair in told["parts"].items()}
+        unreadable = {name: tuple(one) for name, one in told["unreadable"].items()}
+        return cls(**{**told, "parts": parts, "unreadable": unreadable})
+
+
+def _cell(value: object) -> object:
+    return value if isinstance(value, int | float | str | bool | None) else str(value)
+
 
 def preview(
     root: "SparkSession", job: Job, kafka: ClientSettings, *, rows: int, last: int
@@ -56,9 +72,13 @@ def preview(
     job = registered.ask_registries(spark, job, None)
     job = registered.scan(spark, job, kafka, _last(job, kafka, last))
     found = derive.derive(spark, job, kafka, streaming=False, last=last)
-    shown = [one.asDict(recursive=True) for one in found.rows.limit(rows).collect()]
-    kinds = {f.name: f.dataType.simpleString() for f in found.rows.schema.fields}
-    unreadable = _unreadable(spark, job, kafka, found)
+    try:
+        shown = [one.asDict(recursive=True) for one in found.rows.limit(rows).collect()]
+        kinds = {f.name: f.dataType.simpleString() for f in found.rows.schema.fields}
+        unreadable = _unreadable(spark, job, kafka, found)
+    finally:
+        for table in found.tables:
+            table.close()
     parts = _parts(job, kafka, last)
     return Preview(list(found.rows.columns), shown, found.schemas, kinds, parts, unreadable)
 

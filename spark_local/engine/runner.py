@@ -18,6 +18,7 @@ from spark_local.board import ENDED, Board
 from spark_local.cause import JobError
 from spark_local.client_settings import ClientSettings
 from spark_local.engine import session
+from spark_local.engine.answering import Answering
 from spark_local.engine.causes import trace, translate
 from spark_local.engine.clients import CLIENTS
 from spark_local.engine.jars import need_jars
@@ -57,6 +58,7 @@ class Runner:
         self._done: dict[str, int] = {}
         self._ending = threading.Event()
         self._told_at = time.monotonic()
+        self._answering: Answering | None = None
 
     def run(self, ready: threading.Event | None = None) -> None:
         """Until SIGTERM or SIGINT; every job then ends after its batch. Raises JobError when it
@@ -66,6 +68,7 @@ class Runner:
         with self._folder.locked():
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, self._signalled)
+            self.take_questions()
             try:
                 while not self._ending.is_set():
                     self.apply_wishes()
@@ -80,6 +83,8 @@ class Runner:
     def apply_wishes(self) -> None:
         """Compare wishes with what is so."""
         self._tell_again()
+        if self._answering is not None:
+            self._answering.answer_all()
         for place in self._folder.jobs():
             wish = place.read_wish()
             thread, acted = self._running.get(place.name, (None, None))
@@ -93,6 +98,16 @@ class Runner:
                     thread.stop()
             elif self._done.get(place.name) != wish.number:
                 self._act(place, wish)
+
+    def take_questions(self) -> None:
+        """From now on `apply_wishes` answers questions, too."""
+        self._answering = Answering(self._folder, self._settings_of, self._session, self._master)
+
+    def _session(self) -> "SparkSession":
+        if self._spark is None:
+            runner = self._folder.runner
+            self._spark = session.start_session(self._master, runner, memory=self._memory)
+        return self._spark
 
     def end_jobs(self) -> None:
         """Every job ends after its batch, then Spark."""
@@ -142,10 +157,7 @@ class Runner:
             raise JobError(f"it wants {job.master}, and this runner has {self._master}", remedy)
         kafka = self._settings_of(job)
         board.describe(job, self._master)
-        if self._spark is None:
-            runner = self._folder.runner
-            self._spark = session.start_session(self._master, runner, memory=self._memory)
-        thread = JobThread(self._spark, job, place, kafka, board)
+        thread = JobThread(self._session(), job, place, kafka, board)
         self._running[place.name] = (thread, wish)
         thread.start_thread()
 

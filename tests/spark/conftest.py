@@ -3,6 +3,7 @@
 import faulthandler
 import gc
 import json
+import signal
 import socket
 import sys
 import threading
@@ -125,6 +126,8 @@ class Bench:
         self.spark = spark
         self._runner = Runner(self.folder, self.kafka, "local[2]", "768m")
         self._runner._spark = spark
+        self.folder.runner.mkdir()
+        self._runner.take_questions()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
         self._thread.start()
@@ -180,6 +183,9 @@ class Bench:
             if time.monotonic() > end:
                 log = place.log_file.read_text() if place.log_file.exists() else ""
                 faulthandler.dump_traceback(sys.__stderr__)
+                # Java prints the stacks of its threads, and goes on.
+                self.spark.sparkContext._gateway.proc.send_signal(signal.SIGQUIT)
+                time.sleep(1)
                 raise AssertionError(f"{told}\n{log}")
             time.sleep(0.05)
         return told

@@ -199,3 +199,38 @@ def test_an_appliance_elsewhere_is_waited_for_as_long_as_the_link_says(monkeypat
     link = Link("127.0.0.1:9", {}, 0.3)
     assert jobs.statuses(Folder(tmp_path / "absent"), link) == []
     assert waited == [0.3]
+
+
+def test_a_preview_is_asked_of_the_runner_unless_a_spark_is_chosen(here, capsys, monkeypatch):
+    from console.commands.job import look
+
+    asked = []
+
+    def answer(folder, question):
+        asked.append(question)
+        return found
+
+    monkeypatch.setattr(look, "ask_runner", answer)
+    found = {
+        "columns": ["who"],
+        "rows": [{"who": "Ada"}],
+        "schemas": {},
+        "kinds": {"who": "string"},
+        "parts": {"events": [5, 9]},
+        "unreadable": {"events": [1, 5, ["it is not JSON"]]},
+    }
+    code, out, err = job(capsys, "preview", "people.toml", "-o", "json")
+    assert (code, json.loads(out)) == (0, [{"who": "Ada"}])
+    assert "the last 5 of 9 records" in err and "it is not JSON" in err
+    base = str(here.path.parent)
+    assert asked == [{"file": f"{base}/people.toml", "base": base, "rows": 20, "last": 10_000,
+                      "bootstrap": "127.0.0.1:1"}]  # fmt: skip
+    found = {"problem": "there is no topic events", "remedy": "make it"}
+    with pytest.raises(Failure, match="there is no topic events"):
+        job(capsys, "preview", "people.toml")
+    with pytest.raises(Failure, match=r"127\.0\.0\.1:1"):
+        job(capsys, "preview", "people.toml", "--master", "local[1]")
+    found = {"unable": True}
+    with pytest.raises(Failure, match=r"127\.0\.0\.1:1"):
+        job(capsys, "preview", "people.toml")
+    assert len(asked) == 3, "none with a Spark of its own"

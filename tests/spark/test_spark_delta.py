@@ -61,7 +61,8 @@ def test_a_batch_that_breaks_around_its_commit_is_in_the_table_once(bench, monke
     monkeypatch.setattr(DeltaSink, "_commit", commit)
     bench.write(source, *map(event, range(50)))
     place = bench.add(f"copies-{bench.mark}", COPIES.format(source=source, lake=lake))
-    bench.until(place, lambda told: len(broken) == 2 and told.get("state") == "running")
+    # Three attempts, each with the first commit of a table: several seconds of a quiet processor.
+    bench.until(place, lambda told: len(broken) == 2 and told.get("state") == "running", 300)
     bench.write(source, *map(event, range(50, 70)))
     bench.until(place, lambda told: has(lake, "copies", 70))
     stop(bench, place)

@@ -4,9 +4,10 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from console.flags.connection import connected
 from console.flags.jobs import in_folder, master_option, memory_option
@@ -15,9 +16,14 @@ from console.model.asking.failure import OK
 from console.model.asking.link import Link
 from console.model.jobs.jobs import job_of, reached, settings_of
 from console.show.output import Row, as_json, emit, print_note
+from spark_local.cause import JobError
 from spark_local.client_settings import ClientSettings
-from spark_local.folder import Folder
+from spark_local.folder import Folder, base_of
 from spark_local.job import Job
+from spark_local.questions import ask_runner
+
+if TYPE_CHECKING:
+    from spark_local.engine.look import Preview
 
 
 @click.command("preview")
@@ -51,8 +57,10 @@ def preview(
     from spark_local.engine import look
 
     read = job_of(folder, job)
-    with spark_for(read, link, master, memory) as (spark, kafka):
-        found = look.preview(spark, read, kafka, rows=rows, last=last)
+    found = None if _chosen("master", "memory") else _by_runner(folder, link, read, rows, last)
+    if found is None:
+        with spark_for(read, link, master, memory) as (spark, kafka):
+            found = look.preview(spark, read, kafka, rows=rows, last=last)
     for one in read.inputs:
         if one.schema == "infer":
             print_note(f'{one.name}: schema = "{found.schemas[one.name]}"')
@@ -73,6 +81,29 @@ def preview(
     if not shown:
         print_note("It derives no row from these records.")
     return OK
+
+
+def _chosen(*names: str) -> bool:
+    """True if one of these options was typed: then a Spark of its own is meant."""
+    source = click.get_current_context().get_parameter_source
+    return any(source(name) is not ParameterSource.DEFAULT for name in names)
+
+
+def _by_runner(folder: Folder, link: Link, job: Job, rows: int, last: int) -> "Preview | None":
+    """The preview that the folder's runner makes, which has a Spark already; None without one, or
+    where it reads from elsewhere."""
+    from spark_local.engine.look import Preview
+
+    bootstrap = settings_of(link, job).bootstrap
+    answer = ask_runner(folder, {
+        "file": str(job.path), "base": str(base_of(job.path)), "rows": rows, "last": last,
+        "bootstrap": bootstrap,
+    })  # fmt: skip
+    if answer is None or "unable" in answer:
+        return None
+    if problem := answer.get("problem"):
+        raise JobError(str(problem), str(answer.get("remedy") or ""))
+    return Preview.of_json(answer)
 
 
 def _cell(value: object) -> object:
