@@ -32,8 +32,8 @@ HOT = {
     ],
     "handlers": [
         "coordinate", "exchange", "k00_produce", "k01_fetch", "fetch_answer", "fetch_look",
-        "fetch_rights", "fetch_sessions", "fetch_state", "fetch_watch", "overtaking",
-        "transactional_produce", "verifying",
+        "fetch_rights", "fetch_sessions", "fetch_state", "fetch_watch", "sequence_gap_guard",
+        "transactional_produce", "transaction_verification",
     ],
     "ioproc/requests": ["appends", "reads"],
     "ioproc/turn": ["dispatch", "core"],
@@ -47,8 +47,8 @@ HOT = {
     ],
     "coordinators/runtime": ["call", "records", "routing", "shard", "turn"],
     "coordinators/transactions": [
-        "answers", "ending", "partitions", "record_bytes", "replay", "routing", "shard", "state",
-        "transaction", "waiting",
+        "answers", "delayed_requests", "partitions", "record_bytes", "replay", "routing", "shard",
+        "state", "transaction", "transaction_end",
     ],
     "coordinators/groups": [
         "offsets", "offset_fetch", "offset_records", "offset_store", "pending_offsets", "replay",
@@ -58,9 +58,8 @@ HOT = {
     "shell": ["answers", "links", "loop"],
     "netproc/transport": ["transport"],
     "netproc/connections": [
-        "framing", "sending", "connection_states", "connections_state", "receivers", "connection",
-        "connections", "client_activity", "frame_pace", "connection_sweep",
-        "long_answers",
+        "client_activity", "connection", "connection_states", "connection_sweep", "connections",
+        "connections_state", "frame_pace", "framing", "long_answers", "receivers", "send_queue",
     ],
     "netproc/requests": ["partition_routes", "intake", "host", "completions", "metadata_replay"],
     "netproc/memory": ["slabs", "admission"],

@@ -24,7 +24,7 @@ from appliance.config.log_config import LogConfig
 from appliance.handlers import k00_produce, k01_fetch
 from appliance.handlers.exchange import Exchange, Host, Route
 from appliance.handlers.fetch_sessions import FetchSessions
-from appliance.handlers.overtaking import Overtaking
+from appliance.handlers.sequence_gap_guard import SequenceGapGuard
 from appliance.logstore.log import PartitionLog
 from appliance.netproc.files.fetch_cursors import FetchCursors
 from appliance.netproc.files.segment_files import SegmentFiles
@@ -125,7 +125,7 @@ def produce_stages(bench: Bench) -> list[tuple[str, str, float]]:  # noqa: PLR09
             left -= bench.there.recv_into(into[:left])
 
     host = _host(
-        overtaking=Overtaking(),
+        overtaking=SequenceGapGuard(),
         memory=memory,
         now_ns=0,
         fetch_room=lambda x: None,

@@ -6,8 +6,8 @@ import os
 from appliance.config.broker import BrokerConfig
 from appliance.shell.links import Links
 from appliance.shell.log import Log
-from appliance.shell.rereading import Rereading
 from appliance.shell.seat import Seat
+from appliance.shell.settings_reload import SettingsReload
 from appliance.supervisor.memory import SharedMemory
 
 
@@ -50,7 +50,7 @@ class Seats:
             "clients": self.memory.clients,
             "lags": self.memory.lags,
             "pushes": self.memory.pushes,
-            "rereading": Rereading(self.memory.settings, self.config),
+            "rereading": SettingsReload(self.memory.settings, self.config),
             "events": self.memory.events,
             "security": self.memory.tables.security,
             "bounds": self.memory.tables.bounds,

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from appliance.base.errors import ConfigError
 from appliance.certificates import ciphers, files, stores
 from appliance.certificates.files import Stamp
-from appliance.certificates.mapping import Rules
 from appliance.certificates.names import rfc_2253
+from appliance.certificates.principal_mapping import Rules
 from appliance.certificates.settings import TlsSettings
 from appliance.config.listener_settings import KEY_LOCATION, key_of
 

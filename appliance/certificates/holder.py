@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 from appliance.base.caller import ANONYMOUS, Principal
 from appliance.base.clock import Clock
 from appliance.base.errors import ConfigError
-from appliance.certificates import checking, files
-from appliance.certificates.mapping import principal_name
+from appliance.certificates import files, validation
+from appliance.certificates.principal_mapping import principal_name
 from appliance.certificates.settings import TLS, TlsSettings, concerns, of_listener
 from appliance.config.broker import BrokerConfig
 from appliance.metadata.changes import Change
@@ -143,7 +143,7 @@ class Certificates:
         lower case. Raises ConfigError."""
         shown = {name: one.loaded.certificate for name, one in self._listeners.items()
                  if one.loaded is not None}  # fmt: skip
-        checking.check(wanted, self._clock, shown, only)
+        validation.check(wanted, self._clock, shown, only)
 
     def _take(
         self, name: str, one: _Listener, settings: TlsSettings, *, asked: bool = False

@@ -9,8 +9,8 @@ Apache Kafka. Called by the checks of settings, and by who connects to other nod
 from collections.abc import Iterator
 from typing import Final
 
+from appliance.authentication.client_login import NodeCredentials
 from appliance.authentication.mechanisms import ABSENT, BY_NAME, PLAIN
-from appliance.authentication.outgoing import NodeCredentials
 from appliance.base.errors import ConfigError
 from appliance.config import jaas_file, logins
 from appliance.config.between_nodes import NodeRoute, to_brokers, to_controllers

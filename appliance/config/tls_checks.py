@@ -1,7 +1,7 @@
 """Which listeners may speak TLS, and settings of TLS that are of no listener that does.
 
 Called by `load.py` and `several_listeners.py`. Whether certificates can be had of files is asked
-elsewhere (`certificates/checking.py`): settings are values.
+elsewhere (`certificates/validation.py`): settings are values.
 """
 
 from collections.abc import Iterator

@@ -14,14 +14,14 @@ from typing import Final
 
 from appliance.base.errors import DiskFull
 from appliance.config.broker import BrokerConfig
+from appliance.control.broker.broker_liveness import BrokerLiveness, Watched
 from appliance.control.broker.lifecycle import NEVER
-from appliance.control.broker.watching import Watched, Watching
 from appliance.control.quorum.leadership import NotController
 from appliance.control.token_expiry import TokenExpiry
-from appliance.controller.balancing import Balancing
 from appliance.controller.broker_states import stale
 from appliance.controller.decision import Record, Situation
 from appliance.controller.heartbeats import Heartbeats
+from appliance.controller.leader_balancer import LeaderBalancer
 from appliance.metadata.image import MetadataImage
 from appliance.metadata.parts import BrokerImage
 from appliance.shell.log import NOTICE, WARNING, Log
@@ -35,8 +35,19 @@ class Fencing:
     wall_ms: the time by which tokens expire."""
 
     __slots__ = (
-        "_again_ms", "_append", "_balancing", "_expiry", "_fetch_ms", "_log", "_node_id", "_now_ms",
-        "_session_ms", "_situation", "_wall_ms", "_watching", "heartbeats",
+        "_again_ms",
+        "_append",
+        "_balancing",
+        "_expiry",
+        "_fetch_ms",
+        "_liveness",
+        "_log",
+        "_node_id",
+        "_now_ms",
+        "_session_ms",
+        "_situation",
+        "_wall_ms",
+        "heartbeats",
     )  # fmt: skip
 
     def __init__(
@@ -57,30 +68,32 @@ class Fencing:
         self._log = log
         self._wall_ms = wall_ms
         self._now_ms = self._again_ms = 0
-        self._watching = Watching(node_id, connect, self._gone, self._silent, config.silence_ms)
+        self._liveness = BrokerLiveness(
+            node_id, connect, self._gone, self._silent, config.silence_ms
+        )
         self.heartbeats: Heartbeats | None = None
-        self._balancing: Balancing | None = None
+        self._balancing: LeaderBalancer | None = None
         self._expiry = TokenExpiry(config, log)
 
     def lead(self, image: MetadataImage, now_ms: int, silent: int) -> None:
         """This node leads, over this image. silent: who led before, where the quorum gave it up
         because it had not answered for a fetch timeout."""
         self.heartbeats = Heartbeats(image, self._node_id, self._session_ms, now_ms)
-        self._balancing = Balancing(self._situation().config, now_ms)
+        self._balancing = LeaderBalancer(self._situation().config, now_ms)
         self._expiry.start_interval(now_ms)
-        self._watching.follow(image.brokers)
+        self._liveness.follow(image.brokers)
         self.heartbeats.silent(silent, now_ms - self._fetch_ms)
-        self._watching.suspect(silent)
+        self._liveness.suspect(silent)
 
     def resign(self) -> None:
         """This node does not lead any more."""
         self.heartbeats = self._balancing = None
-        self._watching.stop()
+        self._liveness.stop()
 
     def follow(self, image: MetadataImage) -> None:
         """Brokers have changed."""
         if self.heartbeats is not None:
-            self._watching.follow(image.brokers)
+            self._liveness.follow(image.brokers)
 
     def fence_expired(self, now_ms: int) -> int:
         """Fence who is late, now and then give leadership back; when (ms) to come again at the
@@ -89,7 +102,7 @@ class Fencing:
         if heartbeats is None or balancing is None:
             return NEVER
         self._now_ms = now_ms
-        waits = self._watching.check_brokers(now_ms, heartbeats.heard_at)
+        waits = self._liveness.check_brokers(now_ms, heartbeats.heard_at)
         if now_ms >= max(heartbeats.deadline, self._again_ms):
             with suppress(DiskFull, NotController):
                 self._again_ms = now_ms + _AGAIN_MS
@@ -107,7 +120,7 @@ class Fencing:
         due_ms = min(due_ms, self._expiry.deadline)
         return min(due_ms, NEVER if waits == NEVER else now_ms + waits)
 
-    def _balance(self, balancing: Balancing, now_ms: int) -> None:
+    def _balance(self, balancing: LeaderBalancer, now_ms: int) -> None:
         """Runs preferred leader elections; those without disk space are retried the next time."""
         with suppress(DiskFull, NotController):
             if records := balancing.tick(self._situation(), now_ms):

@@ -8,7 +8,7 @@ from typing import Protocol
 from appliance.control.quorum.metadata_quorum import MetadataQuorum
 from appliance.metadata.changes import Change
 from appliance.metadata.image import MetadataImage
-from appliance.shell.guarding import Guarding
+from appliance.shell.process_authorizer import ProcessAuthorizer
 from appliance.shell.seat import Seat
 
 
@@ -23,7 +23,7 @@ class Followers:
 
     def __init__(self, seat: Seat, quorum: MetadataQuorum, *followers: ImageFollower) -> None:
         self._processes = seat.processes
-        self._guarding = Guarding(seat.authorizer)
+        self._guarding = ProcessAuthorizer(seat.authorizer)
         self._followers = (self._guarding, *followers)
         self._begun = False
         seat.rereading.then(lambda changes: self.follow(changes, quorum.images.committed))

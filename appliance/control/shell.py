@@ -17,8 +17,8 @@ from appliance.base.errors import UNKNOWN_SERVER_ERROR, DiskFull, StorageFailed
 from appliance.config.bounds import CALLERS, setting_of
 from appliance.control.barrier import ControlBarrier
 from appliance.control.broker.addresses import Addresses, own_controllers
-from appliance.control.broker.asking import Asking, BrokerAsker, others
 from appliance.control.broker.birth import Birth
+from appliance.control.broker.broker_asker import Asking, BrokerAsker, others
 from appliance.control.broker.channel import Values
 from appliance.control.broker.crew import Crew
 from appliance.control.broker.dynamic_listeners import DynamicListeners
@@ -43,7 +43,7 @@ from appliance.control.requests.change_events import log_change, report
 from appliance.control.requests.contexts import Contexts
 from appliance.control.requests.control_request import read
 from appliance.control.requests.mutation_quotas import Mutations
-from appliance.control.requests.pacing import PacedRequests
+from appliance.control.requests.paced_requests import PacedRequests
 from appliance.control.requests.parts import InParts
 from appliance.control.requests.pending_answers import LOST, UNDONE, Decision, WaitingAnswers
 from appliance.control.requests.router import RequestRouter

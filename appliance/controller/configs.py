@@ -16,7 +16,7 @@ from appliance.config.broker import BrokerConfig
 from appliance.config.listener_settings import is_tls, split
 from appliance.config.setting import LIST, shown
 from appliance.controller import eligible
-from appliance.controller.admitting import check_here
+from appliance.controller.admission import check_here
 from appliance.controller.config_resources import ConfigResource, check_resource
 from appliance.controller.decision import OK, Record, Result, Situation, duplicates, failed
 from appliance.metadata import effective, effective_groups

@@ -6,7 +6,7 @@ from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.controller.decision import Record, Situation
 from appliance.controller.electorate import MIGRATING, UNASSIGNED
-from appliance.controller.striping import Stripes, UsableBroker
+from appliance.controller.replica_placer import Stripes, UsableBroker
 from appliance.metadata.image import MetadataImage
 from appliance.metadata.parts import BrokerImage, PartitionImage
 from appliance.metadata.snapshot import partition_record

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ssl import SSLContext
 
     from appliance.certificates.context import Certificate
-    from appliance.certificates.mapping import Rules
+    from appliance.certificates.principal_mapping import Rules
 
 _LOOK_NS: Final = 10_000_000_000
 _AGAIN_NS: Final = 3600 * 1_000_000_000
@@ -169,7 +169,7 @@ def _certificate(sock: socket.socket) -> bytes | None:
 
 def _principal(der: bytes, rules: "Rules") -> str:
     """`User:NAME` of a certificate, "" where no rule names it."""
-    from appliance.certificates.mapping import principal_name
+    from appliance.certificates.principal_mapping import principal_name
 
     try:
         return f"User:{principal_name(der, rules)}"

@@ -18,7 +18,7 @@ from appliance.controller.heartbeats import Heartbeats
 from appliance.controller.producer_ids import ProducerIdBlocks
 from appliance.controller.undelete import Everywhere
 from appliance.handlers.answer_cache import AnswerCache
-from appliance.handlers.electing import Electing, VoterProbe
+from appliance.handlers.voter_changes import VoterChanges, VoterProbe
 from appliance.metadata.log_dirs import LogDirs
 from appliance.metadata.trash import DeletedTopics
 from appliance.quotas.meters import MeterUsage
@@ -91,7 +91,7 @@ class AdminContext:
     heartbeats: Heartbeats | None = None
     cluster_id: str = ""
     monotonic_ms: int = 0
-    electing: Electing | None = None
+    electing: VoterChanges | None = None
     probed: VoterProbe | None = None
     loggers: LogLevels | None = None
     described: AnswerCache = field(default_factory=AnswerCache)

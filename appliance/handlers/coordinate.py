@@ -5,7 +5,7 @@ request is kept until it is answered: a home that dies is answered for here, as 
 while a coordinator loads, upon which clients ask this node again. Where another node leads the
 partition they are told to look for their coordinator.
 
-A long request is cut into parts of few rows (`runtime/cutting.py`), and each part is asked when the
+A long request is cut into parts of few rows (`runtime/request_parts.py`), and each part is asked when the
 one before is answered; a transaction's partitions are one part, for which the coordinator takes
 several turns. So it never holds a coordinator or a ring for long. Its connection is not
 read meanwhile, so requests of one connection keep their order. Few are under way at
@@ -18,10 +18,10 @@ from functools import partial
 from typing import Any
 
 from appliance.authorization.apis import ApiRow
-from appliance.coordinators.runtime import cutting
+from appliance.coordinators.runtime import request_parts
 from appliance.coordinators.runtime.call import Call
-from appliance.coordinators.runtime.cutting import CutPart
 from appliance.coordinators.runtime.kind import LONG, Kind, Part, RowsOf
+from appliance.coordinators.runtime.request_parts import CutPart
 from appliance.handlers.exchange import Exchange, Handler, Host
 from appliance.handlers.group_changes import Things
 from appliance.ring.messages import Message
@@ -266,7 +266,7 @@ class Coordinate:
         if rows is None or state.cut is None:
             host.finish(x, [self._kind.splice(key, version, answers)])
         else:
-            host.finish(x, [cutting.join(rows, key, version, state.cut, answers)])
+            host.finish(x, [request_parts.join(rows, key, version, state.cut, answers)])
 
 
 def _cut(
@@ -274,7 +274,7 @@ def _cut(
 ) -> Generator[None, None, None]:
     """Steps that cut a request, and add its parts to `asked`. Raises MalformedRequest."""
     request = yield from messages.decode_in_slices(x.handler.key, x.version, body)
-    asked += yield from cutting.cut(rows, request, count, only)
+    asked += yield from request_parts.cut(rows, request, count, only)
 
 
 def _nothing() -> Generator[None, None, None]:

@@ -3,7 +3,7 @@
 They are the settings of a topic named `penstock:deleted`, so that any client library can ask: the
 key is the topic's id, the value JSON with name, times in ms, bytes, records and partitions. Those
 of `penstock:deleted:NAME` are what this very node keeps of topics of that name, with the partitions
-whose folders it has: nodes ask each other for them (`control/broker/asking.py`).
+whose folders it has: nodes ask each other for them (`control/broker/broker_asker.py`).
 """
 
 import json

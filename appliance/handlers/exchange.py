@@ -16,7 +16,7 @@ from appliance.base.compiled import mypyc_attr
 from appliance.base.errors import ILLEGAL_SASL_STATE
 from appliance.config.broker import BrokerConfig
 from appliance.handlers.client_metrics import ClientMetricsPushes
-from appliance.handlers.overtaking import Overtaking
+from appliance.handlers.sequence_gap_guard import SequenceGapGuard
 from appliance.metadata.image import MetadataImage
 from appliance.ring.messages import Message
 from appliance.ring.partition_table import PartitionTable
@@ -183,7 +183,7 @@ class Host(ABC):
     partitions: PartitionTable  # as published by their homes
     client_metrics: ClientMetricsPushes  # who pushes which of them
     routing: int  # another one as soon as a route may be another
-    overtaking: Overtaking  # batches behind what a dead home refused
+    overtaking: SequenceGapGuard  # batches behind what a dead home refused
 
     @abstractmethod
     def route(self, topic: bytes, partition: int, by_id: bool) -> Route | None:

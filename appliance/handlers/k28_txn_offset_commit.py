@@ -17,7 +17,7 @@ from appliance.coordinators.groups.kind import GROUPS
 from appliance.coordinators.groups.transactional_offsets import ABORTABLE_SINCE, ADDING_SINCE
 from appliance.handlers.coordinate import Coordinate, Coordinated
 from appliance.handlers.exchange import Exchange, Handler, Host
-from appliance.handlers.verifying import TransactionalProducer, VerificationRequest
+from appliance.handlers.transaction_verification import TransactionalProducer, VerificationRequest
 from appliance.ring.messages import TRUSTED_GUARD, UNVERIFIED, Message
 from appliance.ring.slots import read_unverified
 from appliance.wire import messages

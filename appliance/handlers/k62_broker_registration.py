@@ -9,7 +9,7 @@ from typing import Final
 from appliance.authorization.apis import declared
 from appliance.base import errors
 from appliance.base.errors import PeerError
-from appliance.controller.admitting import admitted
+from appliance.controller.admission import admitted
 from appliance.controller.broker_registration import Registering, register_broker
 from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
 from appliance.metadata.parts import Endpoint, Feature

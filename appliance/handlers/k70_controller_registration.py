@@ -6,7 +6,7 @@ Every controller tells the active one where it listens and which features it sup
 from appliance.authorization.apis import declared
 from appliance.base import errors
 from appliance.base.errors import PeerError
-from appliance.controller.admitting import check_controller
+from appliance.controller.admission import check_controller
 from appliance.controller.broker_registration import register_controller
 from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
 from appliance.handlers.k62_broker_registration import endpoints, features

@@ -8,9 +8,9 @@ is agreed (KIP-1186).
 from appliance.authorization.apis import declared
 from appliance.base import errors
 from appliance.base.errors import PeerError
-from appliance.controller.admitting import check_voter
+from appliance.controller.admission import check_voter
 from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
-from appliance.handlers.electing import check_cluster, listeners
+from appliance.handlers.voter_changes import check_cluster, listeners
 from appliance.quorum.voters import ANY, Voter
 from appliance.wire.uuids import uuid_bytes
 

@@ -7,7 +7,7 @@ from appliance.authorization.apis import declared
 from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
-from appliance.handlers.electing import check_cluster
+from appliance.handlers.voter_changes import check_cluster
 from appliance.quorum.voters import ANY
 from appliance.wire.uuids import uuid_bytes
 

@@ -9,7 +9,7 @@ from appliance.authorization.apis import declared
 from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.handlers.admin import AdminContext, Answer, Api, Message, Values
-from appliance.handlers.electing import Electing, check_cluster, listeners
+from appliance.handlers.voter_changes import VoterChanges, check_cluster, listeners
 from appliance.quorum.voters import ANY, Electorate, Voter
 from appliance.wire.uuids import uuid_bytes
 
@@ -31,7 +31,7 @@ def decide(request: Message, version: int, context: AdminContext) -> Answer:
     return Answer(records, _values(errors.NONE, context), at_once=True)
 
 
-def _updated(request: Message, context: AdminContext, electing: Electing) -> list[object]:
+def _updated(request: Message, context: AdminContext, electing: VoterChanges) -> list[object]:
     feature, name = request.k_raft_version_feature, context.situation.config
     voter = Voter(
         request.voter_id,

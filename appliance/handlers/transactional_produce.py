@@ -21,7 +21,7 @@ from appliance.authorization.needs import WRITE_TRANSACTION
 from appliance.base import errors
 from appliance.handlers.exchange import Exchange, Host, Line, Route
 from appliance.handlers.gather import MANY
-from appliance.handlers.verifying import TransactionalProducer, VerificationRequest
+from appliance.handlers.transaction_verification import TransactionalProducer, VerificationRequest
 from appliance.ring.messages import ADDS, APPEND, TRANSACTIONAL, TRUSTED, Message
 from appliance.wire.batch_header import (
     HEADER_SIZE,

@@ -19,9 +19,9 @@ from appliance.base.retention_clock import RetentionClock
 from appliance.base.space import KEEP_FREE_PERCENT, SpaceGuard
 from appliance.config import between_nodes, bounds
 from appliance.coordinators.kinds import KINDS
-from appliance.coordinators.runtime.ending import Ending
 from appliance.coordinators.runtime.kind import Kind, Lent
 from appliance.coordinators.runtime.room import share_of
+from appliance.coordinators.runtime.transaction_effects import Ending
 from appliance.ioproc.chores import Chores
 from appliance.ioproc.coordination.coordinator_host import CoordinatorHost
 from appliance.ioproc.coordination.group_lag_sampler import GroupLagSampler

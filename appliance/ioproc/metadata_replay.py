@@ -20,7 +20,7 @@ from appliance.metadata.changes import Change, QuotaChanged, TopicRemoved
 from appliance.metadata.follower import Follower
 from appliance.ring.process_table import METADATA_OFFSET
 from appliance.shell.bugs import Bugs
-from appliance.shell.guarding import Guarding
+from appliance.shell.process_authorizer import ProcessAuthorizer
 from appliance.shell.read_retries import ReadRetries
 from appliance.shell.seat import Seat
 
@@ -63,7 +63,7 @@ class CoordinatorFollowing:
         self._me = seat.me
         self._processes = seat.processes
         self._follower = follower
-        self._guarding = Guarding(seat.authorizer)
+        self._guarding = ProcessAuthorizer(seat.authorizer)
         self._home = home
         self._hosts = hosts
         self._throttling = throttling

@@ -15,7 +15,7 @@ from typing import Final
 from appliance.base.disk import Disk
 from appliance.base.errors import OFFSET_OUT_OF_RANGE, DiskFull, PeerError, StorageFailed
 from appliance.config.log_config import LogConfig
-from appliance.logstore import closing, following, lookup, recovery, removal, truncation
+from appliance.logstore import fetched_batches, log_close, lookup, recovery, removal, truncation
 from appliance.logstore.active import FULL, ActiveSegment, FileRange
 from appliance.logstore.epochs import LeaderEpochs
 from appliance.logstore.flush import FlushJob
@@ -251,7 +251,7 @@ class PartitionLog:
             raise self.failure
         taken = 0
         mine = self.end_offset, self.latest_epoch
-        for batch, header in following.batches(data, *mine, leader_epoch):
+        for batch, header in fetched_batches.batches(data, *mine, leader_epoch):
             base, epoch = header[0], header[2]
             while (got := self.active.stage(batch, header, epoch, now_ms, base)) < 0:
                 self._make_way(got, epoch, base, now_ms)
@@ -481,7 +481,7 @@ class PartitionLog:
         one that nothing was done to since an orderly end. What is still held was never
         acknowledged, and is forgotten. The last flush job must have ended. Raises StorageFailed.
         """
-        closing.close_log(self)
+        log_close.close_log(self)
 
     def let_go(self) -> None:
         """Close every file; every later call raises StorageFailed."""

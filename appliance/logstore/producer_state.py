@@ -120,7 +120,7 @@ class ProducerStates:
         was replaced, OUT_OF_ORDER_SEQUENCE_NUMBER for a gap, INVALID_TXN_STATE for a plain batch
         inside the producer's transaction. A producer that is not known (any more) may begin
         anywhere, as with Kafka; but not with what stands behind a batch that died with the home
-        (`handlers/overtaking.py`).
+        (`handlers/sequence_gap_guard.py`).
         """
         known = self.producers.get(header[9])
         if known is None:

@@ -1,8 +1,8 @@
 """The planned end of a network process whose successor takes its connections: nobody is hung up on.
 
 What was asked is answered first, fetches that wait for records with what there is by now; then each
-connection goes to the supervisor (`shell/handing.py`), which gives it to the successor. Who was
-handed over is served by nobody meanwhile: so the end does not begin while a request waits for what
+connection goes to the supervisor (`shell/handed_connection.py`), which gives it to the successor.
+Who was handed over is served by nobody meanwhile: so the end does not begin while a request waits for what
 may take long, other members of its group for example, unless that lasts for ever. Whose transport
 stays, because OpenSSL's state cannot be handed over, is hung up on when it is answered, and
 connects again; so is who has not come to the end of a login.
@@ -16,8 +16,8 @@ from typing import Final
 from appliance.handlers.exchange import Exchange, Handler
 from appliance.netproc.connections.connection import Connection
 from appliance.netproc.connections.receivers import HandoverTarget
-from appliance.shell import handing
-from appliance.shell.handing import Guest
+from appliance.shell import handed_connection
+from appliance.shell.handed_connection import HandedConnection
 from appliance.shell.log import INFO, WARNING, Log
 
 FETCH: Final = 1
@@ -74,7 +74,7 @@ class HandoverSource(HandoverTarget[Connection]):
         if self._full:
             return False
         habits = connection.habits
-        guest = Guest(
+        guest = HandedConnection(
             connection.transport.sock,
             connection.address,
             connection.listener,
@@ -91,7 +91,7 @@ class HandoverSource(HandoverTarget[Connection]):
             session is not None and session.by_token,
         )
         try:
-            if not handing.send_connection(self._over, guest):
+            if not handed_connection.send_connection(self._over, guest):
                 self._full = True
                 return False
         except OSError as problem:

@@ -14,7 +14,7 @@ from appliance.ring.messages import Message
 from appliance.ring.process_table import Peer
 from appliance.shell import sandbox
 from appliance.shell.denials import tell_denials
-from appliance.shell.handing import LEAVE, PART
+from appliance.shell.handed_connection import LEAVE, PART
 from appliance.shell.links import Links
 from appliance.shell.log import WARNING
 from appliance.shell.loop import STOP, Loop

@@ -51,7 +51,7 @@ from appliance.ring.process_table import (
     Peer,
     ProcessTable,
 )
-from appliance.shell.handing import Guest
+from appliance.shell.handed_connection import HandedConnection
 from appliance.shell.links import Links
 from appliance.shell.log import INFO, Log
 from appliance.shell.loop import LONGEST_WAIT_MS, STOP, FileHandler, Loop
@@ -219,7 +219,7 @@ class Server:
         """A successor is to come at once: it ended by its own wish, and the appliance goes on."""
         return self._parting is not None and not self._drain[0] and not self._parting.serves
 
-    def adopt(self, guests: Sequence[Guest]) -> None:
+    def adopt(self, guests: Sequence[HandedConnection]) -> None:
         """Go on with the connections of the process that was here before. Who was told by another
         version that something is served which is not here would ask for that: it is hung up on.
         So is whoever came by a listener that has another protocol now: it has proved too little,

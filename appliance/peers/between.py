@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from appliance.base.clock import Clock
-from appliance.certificates.outgoing import OutgoingCertificates
+from appliance.certificates.client_certificates import OutgoingCertificates
 from appliance.config import between_nodes, node_logins
 from appliance.config.broker import BrokerConfig
 from appliance.config.logins import PROTOCOLS

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from struct import Struct, error
 from typing import Any, Final
 
-from appliance.authentication.outgoing import ClientLogin, NodeCredentials
+from appliance.authentication.client_login import ClientLogin, NodeCredentials
 from appliance.authentication.refused import LoginRefused
 from appliance.base.errors import MalformedRequest
 from appliance.peers.carrier import BLOCKED, ENDED, Carrier

@@ -17,7 +17,7 @@ from typing import Final, Protocol
 
 from appliance.ring.messages import Message
 from appliance.ring.process_table import Peer
-from appliance.shell.collecting import FullPasses
+from appliance.shell.garbage_collection import FullPasses
 from appliance.shell.links import Links
 from appliance.shell.patience import LONGEST_SLEEP_S
 from appliance.shell.seat import Seat

@@ -25,9 +25,9 @@ from appliance.ring.push_table import PushTable
 from appliance.ring.quota_table import QuotaTable
 from appliance.ring.security_table import SecurityTable
 from appliance.shell.audit import Trail
-from appliance.shell.handing import Guest
+from appliance.shell.handed_connection import HandedConnection
 from appliance.shell.log import Log
-from appliance.shell.rereading import Rereading
+from appliance.shell.settings_reload import SettingsReload
 
 ANEW: Final = 75
 """Exit code (EX_TEMPFAIL of sysexits.h) of who wants a successor at once: control when other
@@ -84,7 +84,7 @@ class Seat:
     """Logins, denials and changes: every process in its own region."""
     bounds: BoundTable
     """How often bounds were reached: every process in its own region."""
-    rereading: Rereading
+    rereading: SettingsReload
     """Tells when the settings file was read again."""
     arenas: Sequence[memoryview]
     """One per netproc, in the order of their indexes."""
@@ -103,7 +103,7 @@ class Seat:
     """Of the listeners, by their numbers."""
     news: socket.socket | None = None
     """By which a netproc is given listeners that are opened later."""
-    guests: Sequence[Guest] = ()
+    guests: Sequence[HandedConnection] = ()
     """Connections that its predecessor has left to a netproc."""
     ports: Sequence[int] = ()
     """Of every configured listener, the one that it has."""

@@ -17,8 +17,8 @@ from typing import Any, Final, cast
 
 from appliance.base.errors import CannotServe, StorageFailed
 from appliance.ring.process_table import CONTROL, IOPROC, NETPROC, Peer
-from appliance.shell.collecting import put_off_full_passes
-from appliance.shell.handing import LEAVE, PART
+from appliance.shell.garbage_collection import put_off_full_passes
+from appliance.shell.handed_connection import LEAVE, PART
 from appliance.shell.seat import Seat
 from appliance.shell.threads import on_thread_death
 from appliance.supervisor.memory import SharedMemory

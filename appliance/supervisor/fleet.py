@@ -23,7 +23,7 @@ from appliance.ring.process_table import (
     Peer,
     linked,
 )
-from appliance.shell.handing import LEAVE
+from appliance.shell.handed_connection import LEAVE
 from appliance.shell.links import fence
 from appliance.shell.log import ERROR, INFO, WARNING, Log
 from appliance.shell.patience import LOOK_S, PAUSED_S, STILL_S

@@ -6,19 +6,21 @@ and the supervisor lets go of what a successor was forked with.
 
 from collections.abc import Iterator, Sequence
 
-from appliance.shell import handing
-from appliance.shell.handing import Guest
-from appliance.supervisor.opening import BoundListeners
+from appliance.shell import handed_connection
+from appliance.shell.handed_connection import HandedConnection
+from appliance.supervisor.bound_listeners import BoundListeners
 
 
 class Handed:
     """of: the guests, by the place of the netproc."""
 
-    def __init__(self, netprocs: int, guests: Sequence[Guest] = ()) -> None:
+    def __init__(self, netprocs: int, guests: Sequence[HandedConnection] = ()) -> None:
         """guests: of the appliance before, for the first processes."""
-        self.of: list[list[Guest]] = [list(guests[one::netprocs]) for one in range(netprocs)]
+        self.of: list[list[HandedConnection]] = [
+            list(guests[one::netprocs]) for one in range(netprocs)
+        ]
 
-    def all(self) -> Iterator[Guest]:
+    def all(self) -> Iterator[HandedConnection]:
         """Yields the connections of all places."""
         for guests in self.of:
             yield from guests
@@ -28,7 +30,7 @@ class Handed:
         for netproc, guests in enumerate(self.of):
             end = doors.find_end(netproc)
             if end is not None:
-                guests += handing.receive_all(end)
+                guests += handed_connection.receive_all(end)
 
     def let_go(self, netproc: int) -> None:
         """A successor has them, or nobody will."""

@@ -18,31 +18,36 @@ from appliance.base.clock import OsClock
 from appliance.base.errors import ConfigError, StorageFailed
 from appliance.config.broker import BrokerConfig
 from appliance.config.metrics_door import metrics_url
-from appliance.config.rereading import EXPORTERS, METRICS_LISTENER
+from appliance.config.settings_reload import EXPORTERS, METRICS_LISTENER
 from appliance.exporter.post import Post, addresses
 from appliance.metadata.identity import new_uuid
 from appliance.ring.event_ring import SUPERVISOR
 from appliance.ring.process_table import CONTROL, IOPROC, KIND_NAMES, NETPROC, Peer, peers_of
-from appliance.shell import guarding, version
+from appliance.shell import process_authorizer, version
 from appliance.shell.log import ERROR, INFO, WARNING, Log
-from appliance.shell.rereading import Rereading
 from appliance.shell.seat import ANEW, Seat
+from appliance.shell.settings_reload import SettingsReload
 from appliance.supervisor import host
 from appliance.supervisor.activation import passed
 from appliance.supervisor.aside import Aside
+from appliance.supervisor.bound_listeners import BoundListeners, with_kept
 from appliance.supervisor.child import Child, Entry
 from appliance.supervisor.fleet import SECOND, Fleet, why_not_begun
 from appliance.supervisor.folder import DataFolder, Folders, lock_others
 from appliance.supervisor.handed import Handed
 from appliance.supervisor.layout import Layout
-from appliance.supervisor.listening import AddressInUse, Listeners, in_order, listen_for_scrapers
+from appliance.supervisor.listening_sockets import (
+    AddressInUse,
+    Listeners,
+    in_order,
+    listen_for_scrapers,
+)
 from appliance.supervisor.memory import SharedMemory
 from appliance.supervisor.notify import this_process
-from appliance.supervisor.opening import BoundListeners, with_kept
-from appliance.supervisor.pushing import push_target
-from appliance.supervisor.reloading import Read, Reloading, Take
-from appliance.supervisor.reporting import Reporting
+from appliance.supervisor.push_target import push_target
+from appliance.supervisor.reload_request import Read, ReloadRequest, Take
 from appliance.supervisor.restart import RestartPolicy
+from appliance.supervisor.service_manager import ServiceManager
 from appliance.supervisor.signals import WANTED, Wishes
 from appliance.supervisor.succession import SUCCEED, Succession, Successor, guests_of
 from appliance.supervisor.tls_validation import TlsValidation
@@ -159,8 +164,8 @@ class Supervisor:
         self._fleet = Fleet(
             layout, memory, log, entries, self._make_seat, self._settle, self._doorbells
         )
-        self._reporting = Reporting(this_process(), self._fleet, memory.tables, log)
-        self._reloading: Reloading | None = None
+        self._reporting = ServiceManager(this_process(), self._fleet, memory.tables, log)
+        self._reloading: ReloadRequest | None = None
         self._aside: Aside | None = None
         self._began_ms = OsClock().wall_ms()
         self._scrapers: socket.socket | None = None
@@ -228,7 +233,7 @@ class Supervisor:
         if read is None:
             return
         assert isinstance(own, BrokerConfig)
-        self._reloading = Reloading(
+        self._reloading = ReloadRequest(
             own, read, self._memory.settings, self._fleet, self._reporting, self._log,
             self._prepare_metrics, showing,
         )  # fmt: skip
@@ -463,12 +468,12 @@ class Supervisor:
             events=memory.events,
             security=memory.tables.security,
             bounds=memory.tables.bounds,
-            authorizer=guarding.authorizer_of(self._config),
+            authorizer=process_authorizer.authorizer_of(self._config),
         )
 
-    def _rereading(self) -> Rereading:
+    def _rereading(self) -> SettingsReload:
         config = self._config if isinstance(self._config, BrokerConfig) else BrokerConfig()
-        return Rereading(self._memory.settings, config)
+        return SettingsReload(self._memory.settings, config)
 
     def _settle(self, seat: Seat) -> None:
         """Close in a new child what only the supervisor and other netprocs need."""

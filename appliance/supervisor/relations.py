@@ -30,7 +30,7 @@ from appliance.ioproc.replica_fetcher import fetchers
 from appliance.ioproc.retention import housekeeping, log_cleaner
 from appliance.logstore import active, journal
 from appliance.metadata import follower
-from appliance.netproc.connections import connection, framing, sending
+from appliance.netproc.connections import connection, framing, send_queue
 from appliance.netproc.files import page_cache
 from appliance.netproc.memory import admission
 from appliance.netproc.transport import socket_options
@@ -178,14 +178,14 @@ def _frames() -> None:
 
 def _answers() -> None:
     """Limits on what a network process sends."""
-    assert sending.TURN_BYTES <= page_cache.AHEAD_BYTES, (
+    assert send_queue.TURN_BYTES <= page_cache.AHEAD_BYTES, (
         "the disk is ahead of who reads by what he gets in a turn"
     )
-    assert _default("penstock.connection.queued.max.bytes") >= sending.TURN_BYTES, (
+    assert _default("penstock.connection.queued.max.bytes") >= send_queue.TURN_BYTES, (
         "who takes his share of every turn is not held back"
     )
-    assert socket_options.SAME_HOST_SEND_BYTES <= sending.TURN_BYTES, "a share fills the socket"
-    assert sending.MOST_BUFFERS <= os_disk.IOV_MAX, "the kernel takes them in one call"
+    assert socket_options.SAME_HOST_SEND_BYTES <= send_queue.TURN_BYTES, "a share fills the socket"
+    assert send_queue.MOST_BUFFERS <= os_disk.IOV_MAX, "the kernel takes them in one call"
 
 
 def _disks() -> None:

@@ -19,8 +19,8 @@ from contextlib import suppress
 from typing import Final, NoReturn
 
 from appliance.base.dataclass import dataclass
-from appliance.shell import handing
-from appliance.shell.handing import Guest
+from appliance.shell import handed_connection
+from appliance.shell.handed_connection import HandedConnection
 from appliance.shell.log import ERROR, INFO, WARNING, Log
 from appliance.supervisor.activation import FIRST, Passed, make_environment
 from appliance.supervisor.fleet import SECOND
@@ -133,7 +133,10 @@ class Succession:
         self._log.event(WARNING, REFUSED, cause=cause)
 
     def become(
-        self, listening: Sequence[Passed], guests: Sequence[Guest], names: Sequence[str]
+        self,
+        listening: Sequence[Passed],
+        guests: Sequence[HandedConnection],
+        names: Sequence[str],
     ) -> None:
         """Everything has ended and is let go of: go on as the successor. names: of the listeners,
         by their number. Returns when there is none, which is said."""
@@ -145,19 +148,19 @@ class Succession:
         try:
             kept = [(_survives(one.sock.fileno(), over), one) for one in guests]
             if kept:
-                environment[_GUESTS] = str(_survives(handing.pack(kept, names), over))
+                environment[_GUESTS] = str(_survives(handed_connection.pack(kept, names), over))
             _exec(command, environment, [one.sock.fileno() for one in listening])
         except OSError as problem:
             cause = f"{command[0]}: {problem.strerror}; all is flushed, and nobody serves"
             self._log.event(ERROR, "successor-not-started", cause=cause)
 
 
-def guests_of(environ: MutableMapping[str, str], names: Sequence[str]) -> list[Guest]:
+def guests_of(environ: MutableMapping[str, str], names: Sequence[str]) -> list[HandedConnection]:
     """The connections that the previous appliance handed over. names: of the listeners, by their
     number.
     """
     file = environ.pop(_GUESTS, "")
-    return handing.unpack(int(file), names) if file else []
+    return handed_connection.unpack(int(file), names) if file else []
 
 
 def _survives(fd: int, lowest: int) -> int:

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from appliance.base.clock import clock_here
-from appliance.certificates.checking import check
+from appliance.certificates.validation import check
 from appliance.config.broker import BrokerConfig
-from appliance.config.rereading import Changed
+from appliance.config.settings_reload import Changed
 from appliance.shell.log import WARNING, Log
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from appliance.wire.batch_header import (
     read_header,
 )
 from appliance.wire.message_set import break_lz4
-from appliance.wire.recompressing import make_compressor
+from appliance.wire.recompression import make_compressor
 from appliance.wire.records import read_record
 
 STEP: Final = 256

@@ -34,7 +34,7 @@ from appliance.wire.batch_header import (
     UINT32,
 )
 from appliance.wire.message_set import OLD_MAGICS, OldEntry, mend_lz4, read_entry
-from appliance.wire.recompressing import make_compressor
+from appliance.wire.recompression import make_compressor
 from appliance.wire.varint import svarint
 
 STEP: Final = 1024

@@ -6,8 +6,8 @@ import random
 import pytest
 
 from appliance.authentication import plain
+from appliance.authentication.client_login import ClientLogin, NodeCredentials
 from appliance.authentication.mechanisms import BY_NAME, PLAIN, SCRAMS
-from appliance.authentication.outgoing import ClientLogin, NodeCredentials
 from appliance.authentication.refused import LoginRefused
 from appliance.authentication.scram import Credential, ScramServer, made, parse_first
 

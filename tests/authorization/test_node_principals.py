@@ -19,7 +19,7 @@ from appliance.config import acl_checks
 from appliance.config.broker import BrokerConfig
 from appliance.config.load import load
 from appliance.handlers import registry
-from appliance.shell.guarding import authorizer_of
+from appliance.shell.process_authorizer import authorizer_of
 from appliance.wire.envelope import encode_principal
 from tests.authorization.refusing import LIMIT_S, SETTINGS, codes, tree
 from tests.netproc.netproc_world import World

@@ -11,7 +11,7 @@ import pytest
 from appliance.base.caller import ANONYMOUS, Principal
 from appliance.base.errors import ConfigError
 from appliance.certificates import files
-from appliance.certificates.mapping import NoRule
+from appliance.certificates.principal_mapping import NoRule
 from appliance.metadata.changes import ConfigChanged
 from appliance.metadata.image_state import BROKER, TOPIC
 from tests.certificates.authority import BEGINS, DAY, authority, name

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.base.errors import ConfigError
-from appliance.certificates.mapping import NoRule, Rules
+from appliance.certificates.principal_mapping import NoRule, Rules
 
 DN = "CN=Duke,OU=ServiceUsers,O=Org,C=US"
 

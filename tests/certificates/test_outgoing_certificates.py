@@ -6,7 +6,7 @@ import ssl
 import pytest
 
 from appliance.base.errors import ConfigError
-from appliance.certificates.outgoing import OutgoingCertificates
+from appliance.certificates.client_certificates import OutgoingCertificates
 from tests.certificates.authority import authority
 from tests.certificates.shown import SECOND_NS, Failed, handshake
 

@@ -3,7 +3,7 @@
 import pytest
 
 from appliance.base.clock import clock_here
-from appliance.certificates.checking import check
+from appliance.certificates.validation import check
 from appliance.config.load import load
 from benchmarks.certificates import Authority, put
 

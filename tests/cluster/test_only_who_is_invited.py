@@ -13,7 +13,7 @@ from appliance.base import errors
 from appliance.base.caller import ANONYMOUS, Caller
 from appliance.base.errors import PeerError
 from appliance.config.invitations import Invitation, hashed
-from appliance.controller import admitting
+from appliance.controller import admission
 from appliance.controller.features import SUPPORTED
 from appliance.handlers.config_rights import is_here
 from appliance.metadata.image import BROKER
@@ -129,15 +129,15 @@ def world():
 )
 def test_who_is_refused(world, number, token, code):
     with pytest.raises(PeerError) as refused:
-        admitting.admitted(world, number, token, NOW)
+        admission.admitted(world, number, token, NOW)
     assert refused.value.code == code
 
 
 def test_a_token_is_spent_with_all_of_its_node_and_what_is_out_of_date(world):
-    (record,) = admitting.admitted(world, 9, "nine", NOW)
+    (record,) = admission.admitted(world, 9, "nine", NOW)
     assert record.name == "penstock.invitations"
     assert record.value == str(Invitation(8, hashed("eight"), NOW + 1))
-    assert admitting.admitted(world, world.node_id, None, NOW) == []
+    assert admission.admitted(world, world.node_id, None, NOW) == []
 
 
 def test_who_is_known_needs_no_token_and_spends_the_one_that_it_has():
@@ -148,16 +148,16 @@ def test_who_is_known_needs_no_token_and_spends_the_one_that_it_has():
         record = kraft.ConfigRecord(resource_type=BROKER, resource_name="", name=key, value=value)
         made.image.apply(made.image.applied_offset + 1, record)
     for token in (None, "eight", "other"):
-        assert admitting.admitted(made.situation, 2, token, NOW) == []
-    (record,) = admitting.admitted(made.situation, 2, "two", NOW)
+        assert admission.admitted(made.situation, 2, token, NOW) == []
+    (record,) = admission.admitted(made.situation, 2, "two", NOW)
     assert record.value == str(there[1])
 
 
 def test_whoever_comes_is_let_in_where_it_is_open():
     situation = Brokers().situation
-    assert admitting.admitted(situation, 9, None, time.time_ns()) == []
-    admitting.check_voter(situation, 9, b"d" * 16)
-    admitting.check_controller(situation, 9, ())
+    assert admission.admitted(situation, 9, None, time.time_ns()) == []
+    admission.check_voter(situation, 9, b"d" * 16)
+    admission.check_controller(situation, 9, ())
 
 
 @pytest.mark.parametrize(
@@ -170,5 +170,5 @@ def test_invitations_are_made_on_the_host_of_a_node(address, here):
     assert is_here(rights) == here
     if not here:
         with pytest.raises(PeerError, match="on the host of a node"):
-            admitting.check_here(here, ["penstock.join"])
-    admitting.check_here(here, ["num.partitions"])
+            admission.check_here(here, ["penstock.join"])
+    admission.check_here(here, ["num.partitions"])

@@ -7,8 +7,8 @@ from appliance.authentication.jaas import OAUTH_MODULE, PLAIN_MODULE, SCRAM_MODU
 from appliance.base.errors import ConfigError
 from appliance.config import node_logins
 from appliance.config.logins import of_listener
-from appliance.config.rereading import changes_at_once, compare
 from appliance.config.setting import PASSWORD
+from appliance.config.settings_reload import changes_at_once, compare
 from tests.config.loading import load
 from tests.config.test_node_logins import WHOLE
 

@@ -5,7 +5,7 @@ import pytest
 from appliance.authentication.jaas import PLAIN_MODULE, SCRAM_MODULE
 from appliance.base.errors import ConfigError
 from appliance.config.logins import of_listener
-from appliance.config.rereading import changes_at_once, compare
+from appliance.config.settings_reload import changes_at_once, compare
 from tests.config.loading import examine, load
 
 LISTENERS = {"listeners": "PLAINTEXT://:0,SASL_PLAINTEXT://:1"}

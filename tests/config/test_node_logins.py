@@ -6,7 +6,7 @@ from appliance.authentication.jaas import PLAIN_MODULE, SCRAM_MODULE
 from appliance.base.caller import Caller, Principal
 from appliance.base.errors import ConfigError
 from appliance.config import acl_checks, between_nodes, node_logins
-from appliance.shell.guarding import authorizer_of
+from appliance.shell.process_authorizer import authorizer_of
 from tests.config.loading import load
 
 CLUSTER = {

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from appliance.config.broker import BrokerConfig
 from appliance.config.broker_settings import BROKER
-from appliance.config.rereading import changes_at_once, compare, decode, encode, taken
 from appliance.config.setting import READ_ONLY
+from appliance.config.settings_reload import changes_at_once, compare, decode, encode, taken
 
 
 def config(**values):

@@ -7,8 +7,8 @@ from appliance.certificates.settings import of_listener
 from appliance.config import between_nodes, kept_listeners
 from appliance.config.broker import DYNAMIC, BrokerConfig
 from appliance.config.listener_settings import is_tls, key_of, setting_of, split
-from appliance.config.rereading import changes_at_once, compare, decode, encode, taken
 from appliance.config.setting import PASSWORD, PER_BROKER
+from appliance.config.settings_reload import changes_at_once, compare, decode, encode, taken
 from tests.config.loading import examine, load
 
 STORE = {"listener.name.ssl.ssl.keystore.location": "/x.pem"}

@@ -12,7 +12,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from appliance.certificates.mapping import Rules, principal_name
+from appliance.certificates.principal_mapping import Rules, principal_name
 from console.model.asking.failure import Failure
 from console.model.secure import enrolment
 from console.model.secure.authority import Authority, fingerprint_of, new_authority, new_request

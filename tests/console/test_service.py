@@ -14,7 +14,7 @@ import pytest
 
 from appliance.config.listeners import in_url
 from appliance.config.open_listeners import ALLOWED
-from appliance.shell.binding import resolve
+from appliance.shell.bind_address import resolve
 from benchmarks.kafka import free_port
 from console.model.asking.failure import Failure
 from console.model.service.backing_up import Backups, add_backups, wished

@@ -6,7 +6,7 @@ import pytest
 
 from appliance.base import errors
 from appliance.base.errors import PeerError, Refused
-from appliance.control.broker.asking import Asking, BrokerAsker
+from appliance.control.broker.broker_asker import Asking, BrokerAsker
 from appliance.handlers.deleted_topics import LATER, one_name
 from appliance.metadata.image import MetadataImage
 from appliance.metadata.trash import Buried, Kept, bury, encode_kept

@@ -12,7 +12,7 @@ from appliance.base.os_disk import OsDisk
 from appliance.control.history.history_writer import Keeper
 from appliance.history import format as layout
 from appliance.history.format import MINUTE, SECOND
-from appliance.history.reading import HistoryReader
+from appliance.history.history_reader import HistoryReader
 from appliance.ring.process_table import CONTROL, Peer
 from appliance.shell.flusher import run
 from appliance.supervisor.layout import MIB, Layout

@@ -5,8 +5,8 @@ from test_control_shell import Appliance
 
 from appliance.base import errors
 from appliance.base.errors import NETWORK_EXCEPTION
-from appliance.control.requests import pacing
-from appliance.control.requests.pacing import BYTES, LEAST, PacedRequests
+from appliance.control.requests import paced_requests
+from appliance.control.requests.paced_requests import BYTES, LEAST, PacedRequests
 from appliance.control.requests.pending_answers import Unencoded
 from appliance.ring.messages import CANCEL, ENSURE_TOPIC, FORWARD, WATCH, Message
 from appliance.wire.messages import decode_response, request_versions
@@ -80,7 +80,7 @@ def test_long_ones_are_decided_one_in_a_turn_in_their_order():
 
 
 def test_who_is_gone_is_not_decided_for(monkeypatch):
-    monkeypatch.setattr(pacing, "STEPS", 1)
+    monkeypatch.setattr(paced_requests, "STEPS", 1)
     some, decided = paced()
     some.decide_all(0, [message(token, size=BYTES + 1) for token in range(3)])
     some.decide_all(1, [message(1, size=BYTES + 1)])
@@ -95,7 +95,7 @@ def test_who_is_gone_is_not_decided_for(monkeypatch):
 
 
 def test_a_long_one_is_decoded_before_it_is_decided(monkeypatch):
-    monkeypatch.setattr(pacing, "STEPS", 1)
+    monkeypatch.setattr(paced_requests, "STEPS", 1)
     some, decided = paced()
     some.decide_all(0, [message(7, size=BYTES + 1)])
     for _ in range(3):
@@ -106,7 +106,7 @@ def test_a_long_one_is_decoded_before_it_is_decided(monkeypatch):
 
 
 def test_its_answer_is_encoded_before_it_is_said(monkeypatch):
-    monkeypatch.setattr(pacing, "STEPS", 1)
+    monkeypatch.setattr(paced_requests, "STEPS", 1)
     some, said = paced()
     some.reply(0, 7, errors.NONE, Unencoded(CREATE_TOPICS, 7, {}))
     some.reply(1, 8, errors.NONE, b"short")

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from appliance.base.errors import NETWORK_EXCEPTION, REQUEST_TIMED_OUT, PeerError, Refused
-from appliance.control.broker.watching import Watching
+from appliance.control.broker.broker_liveness import BrokerLiveness
 from appliance.metadata.parts import BrokerImage
 from appliance.peers.conversation import NEVER
 
@@ -41,7 +41,9 @@ class World:
     def __init__(self):
         self.links, self.gone, self.silent = {}, [], []
         self.now, self.beats = 0, {}
-        self.watching = Watching(1, self.connect, self.gone.append, self.silent.append, SILENCE_MS)
+        self.watching = BrokerLiveness(
+            1, self.connect, self.gone.append, self.silent.append, SILENCE_MS
+        )
 
     def connect(self, broker):
         self.links[broker.broker_id] = Link(broker)

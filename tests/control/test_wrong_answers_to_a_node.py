@@ -10,7 +10,7 @@ from appliance.base import errors
 from appliance.base.errors import CannotServe, PeerError
 from appliance.config.load import load
 from appliance.control.broker import forwarding
-from appliance.control.broker.asking import Asking, BrokerAsker
+from appliance.control.broker.broker_asker import Asking, BrokerAsker
 from appliance.control.broker.lifecycle import State
 from appliance.control.broker.node import Node
 from appliance.control.broker.reports import Proposal

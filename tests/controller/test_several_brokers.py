@@ -11,17 +11,17 @@ from appliance.base.errors import PeerError
 from appliance.config.broker import BrokerConfig
 from appliance.config.internal_topics import OFFSETS, TRANSACTIONS
 from appliance.controller.alter_partition import NewIsr, alter_partitions
-from appliance.controller.balancing import Balancing
 from appliance.controller.config_resources import ConfigResource
 from appliance.controller.configs import DELETE, SET, ConfigOperation, alter_incrementally
 from appliance.controller.directories import Assigned, assign_replicas
 from appliance.controller.elections import PREFERRED, UNCLEAN, balance, elect_leaders, elect_unclean
 from appliance.controller.electorate import UNASSIGNED
 from appliance.controller.features import FeatureUpdate, update_features
+from appliance.controller.leader_balancer import LeaderBalancer
 from appliance.controller.partitions import MorePartitions, create_partitions
 from appliance.controller.producer_ids import BLOCK, allocate_block_for
 from appliance.controller.reassignments import alter_reassignments, reassignments
-from appliance.controller.striping import Stripes, UsableBroker
+from appliance.controller.replica_placer import Stripes, UsableBroker
 from appliance.controller.topics import NewTopic, create_topics, internal_topic
 from appliance.metadata.log_dirs import LOST
 from appliance.metadata.parts import Feature
@@ -329,7 +329,7 @@ def test_leadership_goes_back_by_itself_and_a_few_at_a_time():
 
 def test_balancing_looks_when_it_is_time():
     cluster = Brokers(3, leader_imbalance_check_interval_seconds="5")
-    balancing = Balancing(cluster.situation.config, cluster.now)
+    balancing = LeaderBalancer(cluster.situation.config, cluster.now)
     cluster.create("t", [1, 2, 3])
     cluster.beat(1, want_fence=True)
     cluster.beat(1)

@@ -14,7 +14,7 @@ from appliance.handlers.exchange import (
     Line,
     Route,
 )
-from appliance.handlers.overtaking import Overtaking
+from appliance.handlers.sequence_gap_guard import SequenceGapGuard
 from appliance.metadata.image import MetadataImage
 from appliance.ring import partition_table as columns
 from appliance.ring.messages import READ, Message
@@ -114,7 +114,7 @@ class FakeHost(Host):
         self.failures = []
         self.authorizer = None
         self.verifies = True
-        self.overtaking = Overtaking()
+        self.overtaking = SequenceGapGuard()
         self.questions = []  # (index, request)
         self.nodes_asked = []  # by question_node
         self.waits = []  # (index, delay in ns)

@@ -7,7 +7,7 @@ from fake_host import FakeHost
 from appliance.base import errors
 from appliance.base.errors import MalformedRequest
 from appliance.base.ids import OFFSETS_TOPIC
-from appliance.coordinators.runtime import cutting
+from appliance.coordinators.runtime import request_parts
 from appliance.coordinators.runtime.kind import partition_of
 from appliance.coordinators.runtime.routing import first_text, second_text
 from appliance.handlers import registry
@@ -219,7 +219,7 @@ def test_parts_of_a_long_request_are_asked_one_after_the_other():
     assert [one.partition_index for one in topic.partitions] == asked
     codes = [int(one.error_code) for one in topic.partitions]
     lost = [at for at, code in enumerate(codes) if code == errors.COORDINATOR_LOAD_IN_PROGRESS]
-    assert lost == list(range(cutting.ROWS, 2 * cutting.ROWS))
+    assert lost == list(range(request_parts.ROWS, 2 * request_parts.ROWS))
     assert set(codes) == {errors.NONE, errors.COORDINATOR_LOAD_IN_PROGRESS}
 
 

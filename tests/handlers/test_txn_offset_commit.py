@@ -5,11 +5,11 @@ from test_coordinate_handler import HANDLERS, PARTITIONS, Host
 
 from appliance.base import errors
 from appliance.base.ids import OFFSETS_TOPIC
-from appliance.coordinators.runtime import cutting
+from appliance.coordinators.runtime import request_parts
 from appliance.coordinators.runtime.kind import partition_of
 from appliance.handlers.exchange import Route
-from appliance.handlers.verifying import KEY as ADD
-from appliance.handlers.verifying import VERSION as ADD_VERSION
+from appliance.handlers.transaction_verification import KEY as ADD
+from appliance.handlers.transaction_verification import VERSION as ADD_VERSION
 from appliance.ring.messages import TRUSTED_GUARD, UNVERIFIED, Message
 from appliance.wire import kraft_records as kraft
 from appliance.wire import messages
@@ -145,7 +145,7 @@ def test_whoever_dies_is_told_as_something_to_try_again():
 
 
 def test_each_part_of_a_long_request_is_decided_within_the_transaction():
-    host, rows = Within(), 2 * cutting.ROWS
+    host, rows = Within(), 2 * request_parts.ROWS
     fields = fields_of(5)
     topic = fields["topics"][0]
     partitions = [{**topic["partitions"][0], "partition_index": index} for index in range(rows)]

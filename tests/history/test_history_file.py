@@ -25,7 +25,7 @@ from appliance.history.format import (
     SampleHead,
     UnknownHistory,
 )
-from appliance.history.reading import HistoryReader
+from appliance.history.history_reader import HistoryReader
 from appliance.history.recorder import Names, Recorder
 from appliance.history.samples import (
     ApiSample,

@@ -6,9 +6,9 @@ import random
 from appliance.base.ids import TopicId
 from appliance.history.clients import kind_of
 from appliance.history.format import MINUTE, SECOND
+from appliance.history.sampler import Outside, Sampler
+from appliance.history.sampler import SampledTables as Looked
 from appliance.history.samples import ClientIdentity, ClientSample, TopicSample
-from appliance.history.sampling import Outside, Sampler
-from appliance.history.sampling import SampledTables as Looked
 from appliance.ring import partition_table as columns
 from appliance.ring.client_table import NO_ROW, ROWS, ClientTable
 from appliance.ring.lag_table import Lag

@@ -5,7 +5,7 @@ import pytest
 from appliance.base import errors
 from appliance.base.home import home_of
 from appliance.coordinators.runtime.call import NEVER
-from appliance.coordinators.runtime.ending import Ending
+from appliance.coordinators.runtime.transaction_effects import Ending
 from appliance.ioproc.coordination.marker_sender import (
     AT_ONCE,
     FIRST_REST_MS,

@@ -8,7 +8,7 @@ import pytest
 from test_endings import HOMES, STORAGE, World, indexes
 
 from appliance.base import errors
-from appliance.coordinators.runtime.ending import Ending
+from appliance.coordinators.runtime.transaction_effects import Ending
 from appliance.ioproc.coordination import marker_sender
 from appliance.ioproc.coordination.marker_sender import LONGEST_REST_MS
 

@@ -10,7 +10,7 @@ from test_home import Cluster, produce, synced
 from appliance.base.errors import StorageFailed
 from appliance.base.os_disk import OsDisk
 from appliance.ioproc.durability import checkpoints
-from appliance.logstore import missing
+from appliance.logstore import offset_gaps
 from appliance.metadata.image import TOPIC
 
 
@@ -128,7 +128,7 @@ def test_a_look_that_fails_takes_no_partition_offline(cluster, monkeypatch):
     def refuse(log):
         raise StorageFailed(log.path, errno.EIO, "Input/output error")
 
-    monkeypatch.setattr(missing, "offsets", refuse)
+    monkeypatch.setattr(offset_gaps, "offsets", refuse)
     second = cluster.live(clean=True)
     assert second.said() == ""
     assert second.world.core.partitions[0].log.end_offset == 4
@@ -137,7 +137,7 @@ def test_a_look_that_fails_takes_no_partition_offline(cluster, monkeypatch):
 def test_more_holes_than_a_line_should_have_are_counted(cluster, monkeypatch):
     with_segments(cluster)
     holes = [(at, at) for at in range(25)]
-    monkeypatch.setattr(missing, "offsets", lambda log: holes)
+    monkeypatch.setattr(offset_gaps, "offsets", lambda log: holes)
     assert " offsets=0-0,1-1,2-2,3-3,4-4,5-5,6-6,7-7,8-8,9-9 more=15 " in cluster.live().said()
 
 

@@ -16,7 +16,7 @@ from appliance.netproc.connections import client_activity
 from appliance.netproc.requests import metadata_replay as netproc_following
 from appliance.netproc.sasl import logins
 from appliance.netproc.transport import tls_listeners
-from appliance.shell import guarding
+from appliance.shell import process_authorizer
 from appliance.shell.bugs import Bugs
 from tests.netproc.netproc_world import World
 from tests.netproc.test_fetched_files import fetch, produce
@@ -27,7 +27,7 @@ MODULES = (
     partition_manager,
     partition_roles,
     replication_throttle,
-    guarding,
+    process_authorizer,
     follower,
     image,
     replay,
@@ -108,14 +108,14 @@ def test_metadata_is_followed(tmp_path, monkeypatch):
     )  # fmt: skip
     wanted = {
         "replay.replay", "MetadataImage.apply", "follower.decode_record", "PartitionManager.apply",
-        "PartitionManager._added", "Guarding.follow", "ReplicationThrottling.follow",
+        "PartitionManager._added", "ProcessAuthorizer.follow", "ReplicationThrottling.follow",
     }  # fmt: skip
     assert wanted <= set(names), names
 
 
 NETPROC = (
     netproc_following,
-    guarding,
+    process_authorizer,
     client_activity,
     logins,
     tls_listeners,
@@ -138,6 +138,7 @@ def test_a_network_process_follows_it(tmp_path, monkeypatch):
         follows(tmp_path / str(next(numbers)), plants, of_io=False)
 
     names = play(monkeypatch, NETPROC, story, TURNS)
-    wanted = {"replay.replay", "MetadataImage.apply", "Guarding.follow", "TlsListeners.follow",
-              "MetadataFollowing._set_limits", "MetadataFollowing._forget"}  # fmt: skip
+    wanted = {"replay.replay", "MetadataImage.apply", "ProcessAuthorizer.follow",
+              "TlsListeners.follow", "MetadataFollowing._set_limits",
+              "MetadataFollowing._forget"}  # fmt: skip
     assert wanted <= set(names), names

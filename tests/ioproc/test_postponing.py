@@ -150,7 +150,7 @@ def test_a_batch_that_opens_to_much_is_walked_over_in_several_turns(world, in_st
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd", "uncompressed"])
 def test_a_batch_is_compressed_anew_in_several_turns(world, in_steps, monkeypatch, codec):
-    monkeypatch.setattr("appliance.wire.recompressing.STEP", SHARE)
+    monkeypatch.setattr("appliance.wire.recompression.STEP", SHARE)
     large, other = world.add("t", 0, compression_type=codec), world.add("other")
     source = compression.GZIP if codec == "zstd" else compression.ZSTD
     long = batch(*[bytes(1000)] * 1500, codec=source)

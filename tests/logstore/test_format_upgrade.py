@@ -11,7 +11,7 @@ from twin import small_batch, stage, stored
 from appliance.base.errors import StorageFailed
 from appliance.base.os_disk import OsDisk
 from appliance.config.log_config import LogConfig
-from appliance.logstore import mending
+from appliance.logstore import repair
 from appliance.logstore.files import CLEANED, LOG, stem
 from appliance.logstore.format_upgrade import upgrade_folder
 from appliance.logstore.log import PartitionLog
@@ -181,8 +181,8 @@ def test_verify_finds_no_damage_in_sound_ones_and_repair_keeps_the_rest():
     place = len(one[0]) * 4
     assert (found.kind, found.position, found.behind) == (RECORDS, place, place + len(one[0]))
     assert (found.first, found.last) == (4, 4)
-    made = mending.plan(disk, FOLDER, [found], 11)
-    mending.carry_out(disk, FOLDER, made, "/beside", lambda old, new: put_copy(disk, old, new))
+    made = repair.plan(disk, FOLDER, [found], 11)
+    repair.carry_out(disk, FOLDER, made, "/beside", lambda old, new: put_copy(disk, old, new))
     assert damages(disk, ScrubbedLog(recovery_point=11)) == []
     log = opened(disk, clean=False, point=11, config=LogConfig(compact=True))
     assert [record.offset for record in seen(log)] == [0, 1, 2, 3, 5, 6, 7, 8, 9, 10]

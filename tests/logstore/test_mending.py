@@ -8,7 +8,7 @@ from twin import TOPIC_ID, marker, stage, transactional, with_producer
 from appliance.config.log_config import LogConfig
 from appliance.logstore import aborted
 from appliance.logstore.log import PartitionLog
-from appliance.logstore.mending import carry_out, plan
+from appliance.logstore.repair import carry_out, plan
 from appliance.logstore.scrub import HOLE, TAIL, Damage, ScrubbedLog, scrub
 from appliance.logstore.unfinished_swaps import finish_swaps
 from appliance.wire.batch import read_header

@@ -25,10 +25,10 @@ from appliance.metadata.follower import Follower
 from appliance.netproc.server import Server
 from appliance.ring.messages import ENSURE_TOPIC, Message
 from appliance.ring.process_table import CONTROL, IOPROC, NETPROC, READY, Peer
-from appliance.shell.guarding import authorizer_of
 from appliance.shell.links import Links
 from appliance.shell.loop import STOP, Loop
 from appliance.shell.metadata_faults import tell_faults
+from appliance.shell.process_authorizer import authorizer_of
 from appliance.supervisor.layout import MIB, Layout
 from appliance.wire import messages, request_head
 from appliance.wire.build import build

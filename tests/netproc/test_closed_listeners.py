@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from appliance.ring.process_table import DRAIN
-from appliance.shell.handing import Guest
+from appliance.shell.handed_connection import HandedConnection
 from tests.netproc.netproc_world import World
 
 LISTENERS = {
@@ -102,7 +102,7 @@ def test_who_is_handed_over_there_is_hung_up_on(world):
     close(world)
     ours, theirs = socket.socketpair()
     with theirs:
-        world.server.adopt([Guest(ours, "127.0.0.1", OTHER)])
+        world.server.adopt([HandedConnection(ours, "127.0.0.1", OTHER)])
         assert theirs.recv(1) == b""
     assert not world.server.shared.open
 

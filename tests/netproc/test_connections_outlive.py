@@ -11,8 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from appliance.netproc.handover import covers, serves
-from appliance.shell import handing
-from appliance.shell.handing import Guest
+from appliance.shell import handed_connection
+from appliance.shell.handed_connection import HandedConnection
 from benchmarks import requests
 from console.model.local.succession import restart
 from tests.broker_process import KAFKA, Broker
@@ -88,12 +88,12 @@ def guest(**changed):
     told = {"software": ("franz", "1.2"), "client_id": b"\xff\x00", "muted_until_ns": 7, "roles": 3}
     told |= {"asked": ["t"], "gone": ["u"], "serves": "0:3:13", "received": b"\n\x00half"}
     told |= {"protocol": "SASL_PLAINTEXT", "principal": ("User", "ü"), "login": ("PLAIN", 7)}
-    return Guest(None, "10.0.0.7", 1, **told | changed)
+    return HandedConnection(None, "10.0.0.7", 1, **told | changed)
 
 
 def test_all_that_is_told_of_a_guest_arrives(pair):
     fd, is_over = pair
-    (found,) = handing.unpack(handing.pack([(fd, guest())], NAMES), NAMES)
+    (found,) = handed_connection.unpack(handed_connection.pack([(fd, guest())], NAMES), NAMES)
     assert (found.sock.fileno(), os.get_inheritable(fd)) == (fd, False)
     assert not found.sock.getblocking()
     sock, found.sock = found.sock, None
@@ -104,7 +104,9 @@ def test_all_that_is_told_of_a_guest_arrives(pair):
 
 def test_a_listener_is_known_by_its_name(pair):
     fd, _ = pair
-    (found,) = handing.unpack(handing.pack([(fd, guest())], NAMES), ("NEW", *NAMES))
+    (found,) = handed_connection.unpack(
+        handed_connection.pack([(fd, guest())], NAMES), ("NEW", *NAMES)
+    )
     assert found.listener == 2
     found.close()
 
@@ -112,26 +114,26 @@ def test_a_listener_is_known_by_its_name(pair):
 @pytest.mark.parametrize("gone", ["listener", "format", "serves"])
 def test_who_cannot_be_gone_on_with_is_hung_up_on(pair, monkeypatch, gone):
     fd, is_over = pair
-    file = handing.pack([(fd, guest(**{gone: ""} if gone == "serves" else {}))], NAMES)
+    file = handed_connection.pack([(fd, guest(**{gone: ""} if gone == "serves" else {}))], NAMES)
     if gone == "format":
-        monkeypatch.setattr(handing, "FORMAT", handing.FORMAT + 1)
-    assert handing.unpack(file, NAMES[:1] if gone == "listener" else NAMES) == []
+        monkeypatch.setattr(handed_connection, "FORMAT", handed_connection.FORMAT + 1)
+    assert handed_connection.unpack(file, NAMES[:1] if gone == "listener" else NAMES) == []
     assert is_over()
 
 
 def test_who_came_from_a_version_that_told_less_is_anonymous_and_plain(pair, monkeypatch):
     fd, _ = pair
     with monkeypatch.context() as patch:
-        patch.setattr(handing, "FORMAT", 1)
-        fields = handing._fields
+        patch.setattr(handed_connection, "FORMAT", 1)
+        fields = handed_connection._fields
         newer = ("protocol", "principal", "login")
         patch.setattr(
-            handing,
+            handed_connection,
             "_fields",
             lambda one: {key: value for key, value in fields(one).items() if key not in newer},
         )
-        file = handing.pack([(fd, guest())], NAMES)
-    (found,) = handing.unpack(file, NAMES)
+        file = handed_connection.pack([(fd, guest())], NAMES)
+    (found,) = handed_connection.unpack(file, NAMES)
     with found.sock:
         assert (found.protocol, found.principal) == ("PLAINTEXT", ("User", "ANONYMOUS"))
         assert found.login is None
@@ -140,17 +142,17 @@ def test_who_came_from_a_version_that_told_less_is_anonymous_and_plain(pair, mon
 def test_of_the_version_before_nobody_had_logged_in(pair, monkeypatch):
     fd, _ = pair
     with monkeypatch.context() as patch:
-        patch.setattr(handing, "FORMAT", 2)
-        fields = handing._fields
+        patch.setattr(handed_connection, "FORMAT", 2)
+        fields = handed_connection._fields
 
         def known_then(one):
             told = fields(one)
             del told["login"]
             return told
 
-        patch.setattr(handing, "_fields", known_then)
-        file = handing.pack([(fd, guest(protocol="SSL"))], NAMES)
-    (found,) = handing.unpack(file, NAMES)
+        patch.setattr(handed_connection, "_fields", known_then)
+        file = handed_connection.pack([(fd, guest(protocol="SSL"))], NAMES)
+    (found,) = handed_connection.unpack(file, NAMES)
     with found.sock:
         assert (found.principal, found.login) == (("User", "ü"), None)
 
@@ -171,7 +173,7 @@ def test_a_login_goes_on_until_it_expires(tmp_path, login, by_token):
         theirs.settimeout(10)
         who = ("User", "alice")
         came = {"protocol": "SASL_PLAINTEXT", "principal": who, "login": login}
-        world.server.adopt([Guest(ours, "10.0.0.7", 0, **came, by_token=by_token)])
+        world.server.adopt([HandedConnection(ours, "10.0.0.7", 0, **came, by_token=by_token)])
         there = list(world.server.shared.open.values())
         found = [(one.principal, one.session.by_token) for one in there]
         assert found == ([] if login is None else [(who, by_token)])
@@ -206,7 +208,7 @@ def test_nobody_stays_in_a_listener_that_has_another_protocol(
         sock = socket.socket(fileno=fd)
         sock.setblocking(False)
         who = ("User", "alice")
-        world.server.adopt([Guest(sock, "10.0.0.7", 0, protocol=before, principal=who)])
+        world.server.adopt([HandedConnection(sock, "10.0.0.7", 0, protocol=before, principal=who)])
         assert is_over() is not stays
         found = [one.principal for one in world.server.shared.open.values()]
         assert found == ([who] if stays else [])

@@ -14,8 +14,8 @@ import pytest
 
 from appliance.base.caller import ANONYMOUS
 from appliance.netproc.handover import LONGEST_NS, HandoverSource
-from appliance.shell import handing
-from appliance.shell.handing import Guest
+from appliance.shell import handed_connection
+from appliance.shell.handed_connection import HandedConnection
 from console.model.local.renewal import renew
 from tests.broker_process import KAFKA, Broker
 from tests.compat.waiting import until
@@ -168,7 +168,7 @@ def test_who_does_not_get_through_is_prepared_again_in_the_next_turn_only(monkey
         software=None, client_id=None, pause_until_ns=0, principal=ANONYMOUS, session=None,
     )  # fmt: skip
     tried = []
-    monkeypatch.setattr(handing, "send_connection", lambda *given: tried.append(given))
+    monkeypatch.setattr(handed_connection, "send_connection", lambda *given: tried.append(given))
     parting = HandoverSource(None, -1, lambda _: "PLAINTEXT", None, 0)
     for _ in range(3):
         assert not parting.takes(one)
@@ -210,7 +210,7 @@ def test_a_guest_arrives_as_it_was():
     with ours, theirs, near, far:
         for one in (ours, theirs):
             one.setblocking(False)
-        sent = Guest(
+        sent = HandedConnection(
             near,
             "10.0.0.1",
             1,
@@ -222,23 +222,25 @@ def test_a_guest_arrives_as_it_was():
             ("b",),
             os.urandom(99_999),
         )
-        assert handing.receive(theirs) is None
-        assert handing.send_connection(ours, sent)
-        got = handing.receive(theirs)
+        assert handed_connection.receive(theirs) is None
+        assert handed_connection.send_connection(ours, sent)
+        got = handed_connection.receive(theirs)
         with got.sock:
             got.sock.sendall(b"over there")
             assert far.recv(99) == b"over there"
-            for name in Guest.__slots__:
+            for name in HandedConnection.__slots__:
                 if name not in ("sock", "asked", "gone"):
                     assert getattr(got, name) == getattr(sent, name), name
             assert (got.asked, got.gone) == (["a", "ü"], ["b"])
         count = 0
-        while handing.send_connection(ours, sent):  # until the other side would have to read
+        while handed_connection.send_connection(
+            ours, sent
+        ):  # until the other side would have to read
             count += 1
         assert count > 1
-        for one in handing.receive_all(theirs):
+        for one in handed_connection.receive_all(theirs):
             one.close()
             count -= 1
         assert count == 0
         ours.close()
-        assert handing.receive_all(theirs) == []
+        assert handed_connection.receive_all(theirs) == []

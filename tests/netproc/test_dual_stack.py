@@ -5,7 +5,7 @@ import socket
 import pytest
 
 from appliance.quotas.limits import CONNECTION, IP, Limits
-from appliance.shell.handing import Guest
+from appliance.shell.handed_connection import HandedConnection
 from tests.netproc.netproc_world import World
 
 READABLE = 1
@@ -50,7 +50,7 @@ def test_they_are_known_and_limited_by_their_ipv4_address(world):
 def test_who_was_handed_over_by_another_version_is_known_by_it_too(world):
     ours, theirs = socket.socketpair()
     with theirs:
-        world.server.connections.adopt(Guest(ours, "::ffff:127.0.0.1", 0))
+        world.server.connections.adopt(HandedConnection(ours, "::ffff:127.0.0.1", 0))
         assert addresses(world) == ["127.0.0.1"]
 
 

@@ -9,10 +9,14 @@ from contextlib import ExitStack
 
 import pytest
 
-from appliance.shell import handing
-from appliance.shell.handing import Guest, receive_all, send_connection
+from appliance.shell import handed_connection
+from appliance.shell.handed_connection import (
+    HandedConnection,
+    receive_all,
+    send_connection,
+)
 
-TOLD = handing._fields(Guest(None, "10.0.0.1", 0))
+TOLD = handed_connection._fields(HandedConnection(None, "10.0.0.1", 0))
 
 
 @pytest.fixture
@@ -103,14 +107,16 @@ def test_a_device_that_never_ends_is_not_read(ends):
 def test_a_guest_of_no_listener_is_hung_up_on_and_not_packed():
     near, far = socket.socketpair()
     with near, far:
-        file = handing.pack([(near.fileno(), Guest(near, "10.0.0.1", 7))], ["PLAINTEXT"])
-        assert handing.unpack(file, ["PLAINTEXT"]) == []
+        file = handed_connection.pack(
+            [(near.fileno(), HandedConnection(near, "10.0.0.1", 7))], ["PLAINTEXT"]
+        )
+        assert handed_connection.unpack(file, ["PLAINTEXT"]) == []
 
 
 def test_what_a_sound_process_says_arrives(ends):
     near, far = socket.socketpair()
     with near, far:
-        sent = Guest(near, "::1", 0, ("kcat", "1"), b"\xff", principal=("User", "anna"),
+        sent = HandedConnection(near, "::1", 0, ("kcat", "1"), b"\xff", principal=("User", "anna"),
                      login=("PLAIN", 7), received=b"half")  # fmt: skip
         assert send_connection(ends[0], sent)
         [got] = receive_all(ends[1])

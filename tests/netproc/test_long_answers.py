@@ -11,7 +11,7 @@ import pytest
 from appliance.base.clock import OsClock
 from appliance.handlers.exchange import FileRange
 from appliance.netproc.connections.long_answers import SIDE_BY_SIDE_NS, LongAnswers
-from appliance.netproc.connections.sending import FULL, LENT, LONG_BYTES, SENT, Sending
+from appliance.netproc.connections.send_queue import FULL, LENT, LONG_BYTES, SENT, SendQueue
 from appliance.netproc.files.page_cache import PageCache
 from appliance.netproc.transport.transport import Plain
 from tests.netproc.netproc_world import World
@@ -45,7 +45,7 @@ class Client:
         ours.setblocking(False)
         self.sock.settimeout(LIMIT_S)
         self.transport = Plain(ours)
-        self.sending = Sending(cache or PageCache(), counts())
+        self.sending = SendQueue(cache or PageCache(), counts())
         self.back = []
 
     def take_back(self, problem):

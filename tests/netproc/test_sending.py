@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from appliance.handlers.exchange import Exchange, FileRange, Handler, never
-from appliance.netproc.connections.sending import COLD, FULL, SENT, SHARE, Sending
+from appliance.netproc.connections.send_queue import COLD, FULL, SENT, SHARE, SendQueue
 from appliance.netproc.files.page_cache import PATIENCE_NS, PageCache
 from appliance.netproc.transport.transport import BLOCKED, Transport
 from appliance.ring.counters import Counters
@@ -90,7 +90,7 @@ def asked(sending, answer=None):
 @pytest.mark.parametrize("sends_files", [True, False])
 @pytest.mark.parametrize("takes", [1 << 20, 7, 1])
 def test_answers_go_out_in_the_order_of_the_requests(segment, sends_files, takes):
-    sending, wire = Sending(PageCache(), counts()), Wire(sends_files, takes)
+    sending, wire = SendQueue(PageCache(), counts()), Wire(sends_files, takes)
     first = asked(sending)
     asked(sending, [b"head ", b"more ", FileRange(segment, 10, 2005), b" tail"])
     assert sending.send_answers(wire, 0) == SENT
@@ -106,7 +106,7 @@ def test_answers_go_out_in_the_order_of_the_requests(segment, sends_files, takes
 @pytest.mark.parametrize("sends_files", [True, False])
 def test_what_is_not_taken_is_offered_again(segment, sends_files):
     counted = counts()
-    sending, wire = Sending(PageCache(), counted), Wire(sends_files, window=0)
+    sending, wire = SendQueue(PageCache(), counted), Wire(sends_files, window=0)
     x = asked(sending, [b"head ", FileRange(segment, 0, 2500), b" tail"])
     x.received, x.sent, x.started_ns = 9, 2510, -5000
     for window in (2, 4, 1000, 1, 1400):
@@ -123,7 +123,7 @@ def test_what_is_not_taken_is_offered_again(segment, sends_files):
 
 @pytest.mark.parametrize("sends_files", [True, False])
 def test_a_large_answer_lets_the_others_have_their_turn(segment, sends_files):
-    sending, wire = Sending(PageCache(), counts(), turn_bytes=1000), Wire(sends_files)
+    sending, wire = SendQueue(PageCache(), counts(), turn_bytes=1000), Wire(sends_files)
     asked(sending, [FileRange(segment, 0, 2500)])
     assert [sending.send_answers(wire, 0), len(wire.got)] == [SHARE, 1000]
     assert [sending.send_answers(wire, 0), len(wire.got)] == [SHARE, 2000]
@@ -134,7 +134,7 @@ def test_a_large_answer_lets_the_others_have_their_turn(segment, sends_files):
 def test_what_the_page_cache_lacks_is_fetched_and_not_waited_for(segment, sends_files):
     disk = Disk()
     disk.there = 0
-    sending, wire = Sending(disk, counts(), turn_bytes=1000), Wire(sends_files)
+    sending, wire = SendQueue(disk, counts(), turn_bytes=1000), Wire(sends_files)
     asked(sending, [FileRange(segment, 0, 2500)])
     assert [sending.send_answers(wire, 5), sending.send_answers(wire, 6)] == [COLD, COLD]
     assert not wire.got and not sending.moved_ns
@@ -151,7 +151,7 @@ def test_what_the_page_cache_lacks_is_fetched_and_not_waited_for(segment, sends_
 def test_patience_ends(segment):
     disk = Disk()
     disk.there = 0
-    sending, wire = Sending(disk, counts()), Wire(sends_files=True)
+    sending, wire = SendQueue(disk, counts()), Wire(sends_files=True)
     asked(sending, [FileRange(segment, 0, 2500)])
     assert sending.send_answers(wire, 5) == COLD
     assert sending.send_answers(wire, 4 + PATIENCE_NS) == COLD
@@ -161,7 +161,7 @@ def test_patience_ends(segment):
 
 @pytest.mark.parametrize("sends_files", [True, False])
 def test_a_file_that_is_shorter_than_promised_ends_the_connection(segment, sends_files):
-    sending = Sending(PageCache(), counts())
+    sending = SendQueue(PageCache(), counts())
     asked(sending, [FileRange(segment, 2500, 10)])
     wire = Wire(sends_files)
     wire._take = lambda data, more: len(data)

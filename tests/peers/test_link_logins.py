@@ -7,8 +7,8 @@ import pytest
 from peers.other_side import ASK, METADATA, OtherSide, metadata, server, turns
 
 from appliance.authentication import plain
+from appliance.authentication.client_login import NodeCredentials
 from appliance.authentication.mechanisms import BY_NAME, PLAIN
-from appliance.authentication.outgoing import NodeCredentials
 from appliance.authentication.refused import LoginRefused
 from appliance.authentication.scram import ScramServer, made, parse_first
 from appliance.base.clock import OsClock

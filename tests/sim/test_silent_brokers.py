@@ -7,7 +7,7 @@ from sim.seeds import first_broken
 from sim.world import World
 
 from appliance.base.errors import REQUEST_TIMED_OUT, PeerError
-from appliance.control.broker.watching import Watching
+from appliance.control.broker.broker_liveness import BrokerLiveness
 from appliance.metadata.parts import BrokerImage
 from appliance.peers.conversation import NEVER
 from tests.seeds import plays
@@ -103,7 +103,7 @@ class Story:
     """A controller that is away itself now and then: what was said to it meanwhile it hears a
     moment after it is back."""
 
-    def __init__(self, seed, watching=Watching):
+    def __init__(self, seed, watching=BrokerLiveness):
         self.world = World(seed)
         self.clock = OwnClock(self.world.clock, self.world.rng)
         self.told = {}
@@ -188,7 +188,7 @@ class Story:
             assert self.told.get(broker.number, -1) >= cut_ms, f"{broker.number} is silent"
 
 
-def play(seed, watching=Watching):
+def play(seed, watching=BrokerLiveness):
     story = Story(seed, watching)
     story.world.run(60_000)
     return story.world
@@ -200,7 +200,7 @@ def test_silent_is_who_is_cut_off(some):
         play(seed)
 
 
-class NeverAway(Watching):
+class NeverAway(BrokerLiveness):
     """Time in which it did not run counts."""
 
     def check_brokers(self, now_ms, heard_at):
@@ -208,7 +208,7 @@ class NeverAway(Watching):
         return super().check_brokers(now_ms, heard_at)
 
 
-class BeatsAlone(Watching):
+class BeatsAlone(BrokerLiveness):
     """An answer is no sign of life."""
 
     def _heard(self, broker_id, watch, answer):
@@ -216,14 +216,14 @@ class BeatsAlone(Watching):
         watch.answered = False
 
 
-class AnswersAlone(Watching):
+class AnswersAlone(BrokerLiveness):
     """A heartbeat is no sign of life."""
 
     def check_brokers(self, now_ms, heard_at):
         return super().check_brokers(now_ms, lambda _: 0)
 
 
-class WaitsForASession(Watching):
+class WaitsForASession(BrokerLiveness):
     def __init__(self, *words):
         super().__init__(*words[:-1], 9000)
 

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from appliance.ring.process_table import CONTROL, Peer
-from appliance.shell import collecting
-from appliance.shell.collecting import EVERY_NS, GROWN, NEVER, WORTH, FullPasses
+from appliance.shell import garbage_collection
+from appliance.shell.garbage_collection import EVERY_NS, GROWN, NEVER, WORTH, FullPasses
 from appliance.shell.links import Links
 from appliance.shell.loop import STOP, Loop
 from appliance.supervisor.layout import MIB, Layout
@@ -52,7 +52,7 @@ def test_a_child_puts_them_off_and_other_processes_do_not():
     before = gc.get_threshold()
     assert not FullPasses().is_on
     try:
-        collecting.put_off_full_passes()
+        garbage_collection.put_off_full_passes()
         assert gc.get_threshold() == (*before[:2], NEVER)
         assert FullPasses().is_on
     finally:

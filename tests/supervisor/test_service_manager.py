@@ -15,8 +15,8 @@ from appliance.ring.partition_table import OFFLINE, ONLINE, SIZE_BYTES, STATUS
 from appliance.ring.process_table import IOPROC, NETPROC, READY, Peer
 from appliance.ring.tables import Shape, Tables
 from appliance.supervisor.notify import EXTENDED_S, Manager
-from appliance.supervisor.reporting import Reporting
-from appliance.supervisor.standing import Standing, sized
+from appliance.supervisor.service_manager import ServiceManager
+from appliance.supervisor.status_line import StatusLine, sized
 
 SECOND = 1_000_000_000
 LIMIT_S = 60
@@ -138,7 +138,7 @@ class Told:
     def __init__(self):
         shape = Shape(1, 1, 16, 11)
         self.tables = Tables(memoryview(bytearray(Tables.bytes_needed(shape))), shape)
-        self.standing = Standing(self.tables)
+        self.standing = StatusLine(self.tables)
         self.now_ns = 0
         for peer in self.tables.processes.peers:
             self.tables.processes.occupy(peer)
@@ -177,7 +177,7 @@ def test_a_line_tells_how_an_appliance_stands():
 
 
 class Children:
-    """What `Reporting` asks of a fleet."""
+    """What `ServiceManager` asks of a fleet."""
 
     draining = False
     stuck = ""
@@ -195,7 +195,7 @@ def test_nothing_is_fed_and_no_time_is_asked_for_while_a_child_stands_still(hear
         def event(self, level, name, **more):
             events.append((name, more["child"]))
 
-    reporting = Reporting(manager, fleet, told.tables, Log())
+    reporting = ServiceManager(manager, fleet, told.tables, Log())
     alive = "WATCHDOG=1" if ready else f"EXTEND_TIMEOUT_USEC={EXTENDED_S * 1_000_000}"
     now_ns = 3600 * SECOND
 

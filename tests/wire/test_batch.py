@@ -29,7 +29,7 @@ from appliance.wire.batch import (
     validate,
 )
 from appliance.wire.batch_header import ATTRIBUTES_AT, CRC_AT, HEADER
-from appliance.wire.recompressing import STEP, recompress
+from appliance.wire.recompression import STEP, recompress
 from appliance.wire.record_walk import walk_fields, walk_lengths
 
 NOW = 1_700_000_000_000

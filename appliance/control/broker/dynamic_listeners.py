@@ -16,7 +16,7 @@ from appliance.control.requests.tls_validation import ListenerTlsCheck
 from appliance.metadata.changes import Change, ConfigChanged
 from appliance.metadata.effective import broker_config
 from appliance.metadata.image import BROKER, MetadataImage
-from appliance.shell import binding
+from appliance.shell import bind_address
 from appliance.shell.log import ERROR, NOTICE, Log
 
 _REMEDY: Final = "penstock config set --broker N listeners=… with others"
@@ -65,7 +65,7 @@ class DynamicListeners:
 
     def why_not(self, host: str, port: int) -> str:
         """Why this node cannot listen there, "" when it can."""
-        return binding.why_not(host, port, {one.port for one in self._config.opened()})
+        return bind_address.why_not(host, port, {one.port for one in self._config.opened()})
 
     def check_shown(self, wanted: BrokerConfig, only: Collection[str] | None) -> None:
         """Checks that this node's listeners, or only these, could present certificates by these

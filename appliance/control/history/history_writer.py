@@ -1,6 +1,6 @@
 """Control keeps the history of the appliance: it looks once a second, and a thread writes.
 
-A look takes well under a ms where little happens (`history/sampling.py`), and nobody is asked. What
+A look takes well under a ms where little happens (`history/sampler.py`), and nobody is asked. What
 writes may wait for the disk, so it is the thread that opens, reads and writes the file. Invariant:
 one job is under way at a time; what comes meanwhile waits, at most a minute of it; whatever fails
 costs samples and nothing else. Called by control once a turn.
@@ -16,8 +16,8 @@ from appliance.base.disk import Disk
 from appliance.base.errors import DiskFull, StorageFailed
 from appliance.base.ids import TopicId
 from appliance.history.recorder import Recorder
+from appliance.history.sampler import Outside, SampledTables, Sampler
 from appliance.history.samples import HistorySample
-from appliance.history.sampling import Outside, SampledTables, Sampler
 from appliance.shell.flusher import Done, Threads
 from appliance.shell.log import WARNING, Log
 from appliance.shell.seat import Seat

@@ -10,7 +10,7 @@ from appliance.base.errors import DiskFull, PeerError
 from appliance.control.quorum.driver import QuorumDriver
 from appliance.control.quorum.metadata_quorum import MetadataQuorum
 from appliance.control.quorum.no_voters_warning import Unvoted
-from appliance.handlers.electing import Electing
+from appliance.handlers.voter_changes import VoterChanges
 from appliance.quorum.voters import STATIC, ControllerEndpoint, Electorate, Voter
 from appliance.shell.log import Log
 from appliance.shell.seat import Seat
@@ -63,7 +63,7 @@ class VoterDuties:
         self._told: dict[int, Voter] = {}  # static voters, in the epoch that this node leads
         self._told_in = (-1, -1)  # (leader, epoch) that knows this node already
 
-    def electing(self, now_ms: int, probing: bool) -> Electing | None:
+    def electing(self, now_ms: int, probing: bool) -> VoterChanges | None:
         """For a decision; None while this node does not lead."""
         quorum, replica = self._quorum, self._quorum.replica
         if not quorum.active or not replica.leads:
@@ -76,7 +76,7 @@ class VoterDuties:
             peer = replica.peers.get((node_id, directory))
             return peer is not None and peer.level_ms >= max(0, now_ms - _CAUGHT_UP_MS)
 
-        return Electing(
+        return VoterChanges(
             electorate,
             replica.begun,
             quorum.may_change,

@@ -22,7 +22,7 @@ from appliance.base.errors import DiskFull, MalformedRequest, PeerError
 from appliance.base.ids import INTERNAL_TOPICS
 from appliance.config import bounds
 from appliance.config.internal_topics import DECLARED, InternalTopic
-from appliance.control.broker.asking import Asking, Said
+from appliance.control.broker.broker_asker import Asking, Said
 from appliance.control.broker.forwarding import (
     DESCRIBE_QUORUM,
     ControllerRequest,
@@ -44,7 +44,7 @@ from appliance.controller.registration import Incarnation, registration_records
 from appliance.controller.topics import NewTopic, create_topics, internal_topic
 from appliance.handlers.admin import AdminContext, Answer, Api
 from appliance.handlers.admin_apis import APIS
-from appliance.handlers.electing import VoterProbe
+from appliance.handlers.voter_changes import VoterProbe
 from appliance.ring.counters import ErrorCounts
 from appliance.ring.messages import Message
 from appliance.ring.slots import read_ensure_topic

@@ -15,7 +15,7 @@ from appliance.controller.heartbeats import Heartbeats
 from appliance.controller.producer_ids import ProducerIdBlocks
 from appliance.handlers.admin import AdminContext, Quorum
 from appliance.handlers.answer_cache import AnswerCache
-from appliance.handlers.electing import Electing
+from appliance.handlers.voter_changes import VoterChanges
 from appliance.metadata.identity import META_PROPERTIES, new_uuid
 from appliance.quotas.meters import MeterUsage
 from appliance.shell.seat import Seat
@@ -39,7 +39,7 @@ class Contexts:
         usage: Callable[[], list[MeterUsage]],
         heartbeats: Callable[[], Heartbeats | None],
         described: Callable[[int], Quorum],
-        electing: Callable[[int], Electing | None],
+        electing: Callable[[int], VoterChanges | None],
         doors: DynamicListeners,
     ) -> None:
         self._seat = seat

@@ -1,5 +1,5 @@
 """Long requests are decoded before they are decided, and their answers encoded afterwards, in steps
-of some hundred rows: `pacing.py` does some in each turn.
+of some hundred rows: `paced_requests.py` does some in each turn.
 """
 
 from collections.abc import Generator, Mapping, Sequence

@@ -3,7 +3,7 @@ own and may be many.
 
 Each part is a decision of its own, with records of its own, and waits for them as others do; the
 request is answered when all parts are. What comes behind it waits, so that requests keep their
-order. Caller: `pacing.py`.
+order. Caller: `paced_requests.py`.
 """
 
 from collections import deque

@@ -8,7 +8,7 @@ from typing import Any
 
 from appliance.authorization.rights import OURSELVES, Callers
 from appliance.base.caller import Caller
-from appliance.control.broker.asking import Asking
+from appliance.control.broker.broker_asker import Asking
 from appliance.control.broker.channel import Values
 from appliance.control.quorum.metadata_quorum import MetadataQuorum
 from appliance.control.requests.admin_requests import AdminRequests, Elsewhere

@@ -9,7 +9,7 @@ from appliance.base.errors import NONE, UNKNOWN_SERVER_ERROR, PeerError
 from appliance.control.quorum.connections import Place, Way
 from appliance.control.requests.pending_answers import Decision
 from appliance.handlers.admin import AdminContext
-from appliance.handlers.electing import VoterProbe
+from appliance.handlers.voter_changes import VoterProbe
 from appliance.peers.conversation import NEVER
 
 _API_VERSIONS: Final = 18

@@ -11,7 +11,7 @@ from appliance.base import errors
 from appliance.coordinators.groups.consumer_group import ConsumerGroup
 from appliance.coordinators.groups.consumer_state import without_epochs
 from appliance.coordinators.groups.consumer_target import preferred_assignor
-from appliance.coordinators.groups.listing import NOT_ASKED_FOR
+from appliance.coordinators.groups.group_descriptions import NOT_ASKED_FOR
 from appliance.coordinators.groups.reconcile import Current, Target
 from appliance.coordinators.groups.state import Group, Turn
 from appliance.coordinators.runtime.call import Call

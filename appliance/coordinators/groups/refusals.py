@@ -13,7 +13,7 @@ from appliance.coordinators.groups import (
     transactional_offsets,
 )
 from appliance.coordinators.groups.classic_answers import join_refused, sync_refused
-from appliance.coordinators.groups.listing import describe_refused
+from appliance.coordinators.groups.group_descriptions import describe_refused
 from appliance.coordinators.groups.offset_fetch import refused
 from appliance.coordinators.groups.offsets import TOPIC_IDS_SINCE
 from appliance.coordinators.groups.routing import GROUPS_SINCE

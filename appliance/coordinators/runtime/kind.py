@@ -31,7 +31,7 @@ Split = Callable[[int, bytes, int], Generator[None, None, list[Part]]]
 
 
 class RowsOf(NamedTuple):
-    """Where a request of one API has rows that are independent of each other (`cutting.py`).
+    """Where a request of one API has rows that are independent of each other (`request_parts.py`).
 
     path: the fields of its arrays from the outside in; the elements of the last one are the rows.
     name: the coordinated thing that an outer element belongs to; None: the request names one for

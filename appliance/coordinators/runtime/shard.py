@@ -36,8 +36,8 @@ from appliance.base.compiled import mypyc_attr
 from appliance.base.errors import PeerError
 from appliance.base.level import LevelTime
 from appliance.coordinators.runtime.call import Call, Outcome
-from appliance.coordinators.runtime.ending import Ending, Partition, PartitionsAdded
 from appliance.coordinators.runtime.records import RecordTypes
+from appliance.coordinators.runtime.transaction_effects import Ending, Partition, PartitionsAdded
 from appliance.coordinators.runtime.turn import S, Timers, Turn
 from appliance.metadata.image import MetadataImage
 

@@ -15,10 +15,10 @@ from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.base.ids import INTERNAL_TOPICS, OFFSETS_TOPIC
 from appliance.coordinators.runtime.call import Call
-from appliance.coordinators.runtime.cutting import ROWS
-from appliance.coordinators.runtime.ending import Partition, PartitionsAdded
 from appliance.coordinators.runtime.kind import partition_of
+from appliance.coordinators.runtime.request_parts import ROWS
 from appliance.coordinators.runtime.rows import rows
+from appliance.coordinators.runtime.transaction_effects import Partition, PartitionsAdded
 from appliance.coordinators.transactions.answers import answered, code_for
 from appliance.coordinators.transactions.record_bytes import EncodedPartitions, topic_bytes
 from appliance.coordinators.transactions.state import (

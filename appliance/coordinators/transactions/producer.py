@@ -13,7 +13,7 @@ from appliance.base.errors import PeerError
 from appliance.config.bounds import TRANSACTIONAL_IDS
 from appliance.coordinators.runtime.call import Call
 from appliance.coordinators.transactions.answers import answered, code_for
-from appliance.coordinators.transactions.ending import fence
+from appliance.coordinators.transactions.delayed_requests import TooEarly
 from appliance.coordinators.transactions.state import (
     ID_BYTES,
     TransactionalId,
@@ -31,7 +31,7 @@ from appliance.coordinators.transactions.transaction import (
     exhausted,
     first,
 )
-from appliance.coordinators.transactions.waiting import TooEarly
+from appliance.coordinators.transactions.transaction_end import fence
 
 _MS = timedelta(milliseconds=1)
 Expected = tuple[int, int]

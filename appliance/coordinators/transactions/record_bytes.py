@@ -7,7 +7,7 @@ from collections.abc import Collection
 from struct import Struct
 from typing import Final, NamedTuple
 
-from appliance.coordinators.runtime.ending import Partition
+from appliance.coordinators.runtime.transaction_effects import Partition
 from appliance.coordinators.transactions.records import WRITTEN, TransactionLogKey
 from appliance.coordinators.transactions.states import EMPTY
 from appliance.coordinators.transactions.transaction import NO_ID, Transaction

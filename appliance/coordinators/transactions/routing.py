@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from appliance.base.errors import MalformedRequest
 from appliance.coordinators.runtime import routing
-from appliance.coordinators.runtime.cutting import ROWS
 from appliance.coordinators.runtime.kind import Part, RowsOf, partition_of
+from appliance.coordinators.runtime.request_parts import ROWS
 from appliance.coordinators.runtime.routing import first_text
 from appliance.coordinators.transactions.partitions import OF_BROKERS
 from appliance.wire import messages

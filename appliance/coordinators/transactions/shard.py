@@ -14,16 +14,22 @@ from appliance.authorization.needs import READ_GROUP, WRITE_TRANSACTION
 from appliance.base import errors
 from appliance.base.level import LevelTime
 from appliance.coordinators.runtime.call import Call, Outcome, expiry_time
-from appliance.coordinators.runtime.ending import Ending, Partition, PartitionsAdded
 from appliance.coordinators.runtime.records import RecordTypes, fits
 from appliance.coordinators.runtime.room import ShardRoom
 from appliance.coordinators.runtime.shard import Apply, Handlers, Prepare, Refusals, Shard, Values
-from appliance.coordinators.transactions import ending, listing, partitions, producer, replay
+from appliance.coordinators.runtime.transaction_effects import Ending, Partition, PartitionsAdded
+from appliance.coordinators.transactions import (
+    partitions,
+    producer,
+    replay,
+    transaction_descriptions,
+    transaction_end,
+)
+from appliance.coordinators.transactions.delayed_requests import AN_ID, patient, resume
 from appliance.coordinators.transactions.records import RECORDS
 from appliance.coordinators.transactions.settings import TransactionSettings
 from appliance.coordinators.transactions.state import TransactionsState, Turn
 from appliance.coordinators.transactions.states import ONGOING, PREPARED
-from appliance.coordinators.transactions.waiting import AN_ID, patient, resume
 from appliance.metadata.image import MetadataImage
 
 _ADD_PARTITIONS: Final = 24
@@ -46,18 +52,18 @@ class TransactionShard(Shard[TransactionsState]):
         22: patient(_one_id, producer.init, producer.init_refused),
         24: patient(_one_id, partitions.add_partitions, partitions.partitions_refused),
         25: patient(_one_id, partitions.add_offsets, partitions.offsets_refused),
-        26: ending.end_transaction,
-        65: listing.describe,
-        66: listing.list_all,
+        26: transaction_end.end_transaction,
+        65: transaction_descriptions.describe,
+        66: transaction_descriptions.list_all,
     }
     PREPARE: ClassVar[Mapping[int, Prepare]] = {_ADD_PARTITIONS: partitions.look_at_all}
     REFUSALS: ClassVar[Refusals] = {
         22: producer.init_refused,
         24: partitions.partitions_refused,
         25: partitions.offsets_refused,
-        26: ending.end_refused,
-        65: listing.describe_refused,
-        66: listing.list_refused,
+        26: transaction_end.end_refused,
+        65: transaction_descriptions.describe_refused,
+        66: transaction_descriptions.list_refused,
     }
     RECORDS: ClassVar[RecordTypes] = RECORDS
     ENDS: ClassVar[bool] = True
@@ -76,7 +82,7 @@ class TransactionShard(Shard[TransactionsState]):
     ) -> None:
         super().__init__(
             TransactionsState(
-                partition, epoch, settings, image, take_id, ending.due, believed, room
+                partition, epoch, settings, image, take_id, transaction_end.due, believed, room
             ),
             time,
         )
@@ -105,7 +111,7 @@ class TransactionShard(Shard[TransactionsState]):
     def loaded(self, turn: Turn) -> None:
         for known in list(self.state.known.values()):
             if known.transaction.state in PREPARED:
-                ending.hand_out(turn, known)
+                transaction_end.hand_out(turn, known)
             else:
                 turn.wake_at(known, known.deadline_ms(turn))
 
@@ -123,7 +129,7 @@ class TransactionShard(Shard[TransactionsState]):
         self.state.waiting.clear()
 
     def forget_topic(self, turn: Turn, name: str, topic_id: bytes) -> None:
-        ending.forget_topic(turn, name)
+        transaction_end.forget_topic(turn, name)
 
     def ids_came(self, now_ms: int) -> Outcome:
         turn = self._turn(now_ms)
@@ -158,5 +164,5 @@ class TransactionShard(Shard[TransactionsState]):
     def marked(self, one: Ending, where: tuple[Partition, ...], now_ms: int) -> Outcome:
         """The markers of an ending are durable in these partitions."""
         turn = self._turn(now_ms)
-        ending.marked(turn, one, where)
+        transaction_end.marked(turn, one, where)
         return turn

@@ -15,9 +15,10 @@ from appliance.base.errors import (
 from appliance.config.bounds import TRANSACTION_BYTES, setting_of
 from appliance.coordinators.runtime import turn as runtime
 from appliance.coordinators.runtime.call import NEVER, expiry_time
-from appliance.coordinators.runtime.ending import Ending, Partition, PartitionsAdded
 from appliance.coordinators.runtime.kind import partition_of
 from appliance.coordinators.runtime.room import ShardRoom
+from appliance.coordinators.runtime.transaction_effects import Ending, Partition, PartitionsAdded
+from appliance.coordinators.transactions.delayed_requests import AN_ID, TooEarly, WaitingRequest
 from appliance.coordinators.transactions.record_bytes import (
     FEW,
     NOBODY,
@@ -34,7 +35,6 @@ from appliance.coordinators.transactions.transaction import (
     UNLIMITED_MS,
     Transaction,
 )
-from appliance.coordinators.transactions.waiting import AN_ID, TooEarly, WaitingRequest
 from appliance.metadata.image import MetadataImage
 
 _SHOWN: Final = 100  # characters of a name in an event

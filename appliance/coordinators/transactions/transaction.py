@@ -8,7 +8,7 @@ a write that comes late is of an older one. Callers: the decisions of this room;
 from typing import Final, NamedTuple
 
 from appliance.base.errors import CORRUPT_MESSAGE, PeerError
-from appliance.coordinators.runtime.ending import Partition
+from appliance.coordinators.runtime.transaction_effects import Partition
 from appliance.coordinators.transactions.records import TransactionLogValue
 from appliance.coordinators.transactions.states import (
     COMPLETE_ABORT,

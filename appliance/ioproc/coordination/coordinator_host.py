@@ -21,9 +21,9 @@ from appliance.base.clock import Clock
 from appliance.base.errors import MalformedRequest, PeerError, StorageFailed
 from appliance.config.broker import BrokerConfig
 from appliance.coordinators.runtime.call import NEVER, Outcome
-from appliance.coordinators.runtime.ending import Ending
 from appliance.coordinators.runtime.kind import CoordinatorPartition, Kind, Lent
 from appliance.coordinators.runtime.shard import ACTIVE, LOADING, Shard
+from appliance.coordinators.runtime.transaction_effects import Ending
 from appliance.ioproc.coordination.coordinator_loading import Loading, LoadResult, Loads
 from appliance.ioproc.coordination.coordinator_partition import LedCoordinator
 from appliance.ioproc.coordination.long_work import LONG_ANSWER, LONG_ANSWERS, LongWork, has_many

@@ -25,7 +25,7 @@ from appliance.base import errors
 from appliance.base.home import home_of
 from appliance.base.level import LevelTime
 from appliance.coordinators.runtime.call import NEVER
-from appliance.coordinators.runtime.ending import Ending, Partition
+from appliance.coordinators.runtime.transaction_effects import Ending, Partition
 from appliance.ioproc.coordination.remote_markers import Marker, RemoteMarkers
 from appliance.metadata.image import MetadataImage
 from appliance.ring.messages import MARK, MARK_COMMIT

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 from appliance.base import errors
 from appliance.base.errors import PeerError
-from appliance.coordinators.runtime.ending import Ending, Partition
+from appliance.coordinators.runtime.transaction_effects import Ending, Partition
 from appliance.coordinators.transactions.states import (
     NAMES,
     ONGOING,

@@ -6,7 +6,7 @@ from typing import Final
 
 from appliance.ioproc.lifecycle.partition_opener import PartitionOpener
 from appliance.ioproc.partitions.partition import Partition
-from appliance.logstore import missing
+from appliance.logstore import offset_gaps
 from appliance.shell.log import NOTICE, WARNING, Log
 
 _SHOWN: Final = 10
@@ -30,7 +30,7 @@ def say_missing(events: Log, opener: PartitionOpener, partition: Partition) -> N
     """At the start: which offsets are gone. Raises StorageFailed."""
     log, lost = partition.log, opener.lost
     cause = "the folder was missing: the partition begins anew, empty"
-    holes = [lost] if lost is not None else missing.offsets(log)
+    holes = [lost] if lost is not None else offset_gaps.offsets(log)
     if lost is None and holes:
         cause = "no segment has them: readers go on behind them"
         key = (partition.topic, partition.index)

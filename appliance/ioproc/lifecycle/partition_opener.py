@@ -22,7 +22,7 @@ from appliance.ioproc.durability.journal_recovery import JournalRecovery
 from appliance.ioproc.log_folders import folder_names
 from appliance.ioproc.remote.remote_chain import read_chain
 from appliance.logstore.log import PartitionLog
-from appliance.logstore.missing import Hole
+from appliance.logstore.offset_gaps import Hole
 from appliance.logstore.partition_metadata import read_topic_id
 from appliance.metadata.log_dirs import UNASSIGNED, LogDirs, is_assigned
 from appliance.ring import partition_table as columns

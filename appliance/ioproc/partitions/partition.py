@@ -34,7 +34,7 @@ from appliance.wire.batch_header import (
 )
 from appliance.wire.compression import IDS as CODECS
 from appliance.wire.markers import Marker
-from appliance.wire.recompressing import find_batch_walk, recompress
+from appliance.wire.recompression import find_batch_walk, recompress
 
 AT_ONCE: Final = 0
 VISIBLE: Final = 1

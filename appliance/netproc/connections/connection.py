@@ -32,7 +32,7 @@ from appliance.netproc.connections.frame_pace import FramePace
 from appliance.netproc.connections.framing import FrameRefused, Framing
 from appliance.netproc.connections.receivers import RequestReceiver
 from appliance.netproc.connections.request_time import Account
-from appliance.netproc.connections.sending import COLD, FULL, SENT, SHARE, Sending
+from appliance.netproc.connections.send_queue import COLD, FULL, SENT, SHARE, SendQueue
 from appliance.netproc.files.fetch_cursors import FetchCursors
 from appliance.netproc.transport import protocol_sniff
 from appliance.netproc.transport.transport import ENDED, GONE, PEER_ENDED, READ, WRITE, Transport
@@ -84,7 +84,7 @@ class Connection:
         keeper = shared.doorkeeper
         self.session = None if keeper is None else keeper.session(listener, shared.now_ns)
         self.framing.bound(self._shared.request_limit(self.session))
-        self.sending = Sending(shared.page_cache, shared.counts)
+        self.sending = SendQueue(shared.page_cache, shared.counts)
         self.habits = ClientActivity(address)
         self.account = Account()
         self.cursors: FetchCursors | None = None  # made by its first fetch

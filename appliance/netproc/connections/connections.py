@@ -16,7 +16,7 @@ from appliance.netproc.connections.receivers import RequestReceiver
 from appliance.netproc.limits.connection_rate import ConnectionRate, Door
 from appliance.netproc.memory.slabs import Slab
 from appliance.netproc.transport.transport import Plain, Transport
-from appliance.shell.handing import Guest
+from appliance.shell.handed_connection import HandedConnection
 from appliance.shell.log import WARNING
 
 _PAUSE_NS: Final = 1_000_000_000
@@ -68,7 +68,7 @@ class Connections:
                 found.blame("the begin of a connection", bug)
         return self._arrivals.accept_next(door)
 
-    def adopt(self, guest: Guest) -> Connection:
+    def adopt(self, guest: HandedConnection) -> Connection:
         """A client that was connected to the process that was here before."""
         address = plain_address(guest.address)
         self._shared.limits.admit_again(address)
@@ -85,7 +85,7 @@ class Connections:
         self._shared.starving[one] = None  # the next turn looks at it
         return one
 
-    def _take_login(self, one: Connection, guest: Guest) -> bool:
+    def _take_login(self, one: Connection, guest: HandedConnection) -> bool:
         """Go on with the login that the process before accepted. False: there was none, and the
         connection is closed, because its client does not expect to log in."""
         keeper, session = self._shared.doorkeeper, one.session

@@ -16,7 +16,7 @@ from collections import deque
 from typing import Final, Protocol
 
 from appliance.base.clock import Clock
-from appliance.netproc.connections.sending import COLD, FULL, LENT, SHARE, Sending
+from appliance.netproc.connections.send_queue import COLD, FULL, LENT, SHARE, SendQueue
 from appliance.netproc.transport.transport import Transport
 from appliance.shell.loop import FileHandler
 
@@ -33,7 +33,7 @@ class Lender(Protocol):
     """A connection, as the thread sees it."""
 
     transport: Transport
-    sending: Sending
+    sending: SendQueue
 
     def take_back(self, problem: Exception | None) -> None:
         """All is sent, or `problem` ended it. Called by the loop."""

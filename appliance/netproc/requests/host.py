@@ -28,7 +28,7 @@ from appliance.handlers.exchange import (
     Steps,
 )
 from appliance.handlers.nearest import rack_of
-from appliance.handlers.overtaking import Overtaking
+from appliance.handlers.sequence_gap_guard import SequenceGapGuard
 from appliance.metadata.effective import broker_config
 from appliance.metadata.follower import Follower
 from appliance.metadata.image import MetadataImage
@@ -111,7 +111,7 @@ class NetprocHost(Host):
         self.on_work_in_line: Callable[[Exchange, Steps, Callable[[], None]], None] | None = None
         self.on_leave_line: Callable[[Exchange], None] | None = None
         self.verifies = True
-        self.overtaking = Overtaking()
+        self.overtaking = SequenceGapGuard()
         self._errors = seat.errors
         self.clients = shared.clients
         pushes = seat.pushes.rows[seat.index]

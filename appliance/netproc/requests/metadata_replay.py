@@ -32,7 +32,7 @@ from appliance.netproc.connections.connections_state import ConnectionsState
 from appliance.netproc.requests.client_throttling import ClientThrottling
 from appliance.netproc.requests.host import NetprocHost
 from appliance.netproc.transport.tls_listeners import TlsListeners
-from appliance.shell.guarding import Guarding
+from appliance.shell.process_authorizer import ProcessAuthorizer
 from appliance.shell.read_retries import ReadRetries
 from appliance.shell.seat import Seat
 
@@ -61,7 +61,7 @@ class MetadataFollowing:
         self._throttling = throttling
         self._shared = shared
         self._sealing = sealing
-        self._guarding = Guarding(seat.authorizer)
+        self._guarding = ProcessAuthorizer(seat.authorizer)
         self._guarding.load(follower.image)
         self._living = self._unfenced()
         shared.applied = follower.applied

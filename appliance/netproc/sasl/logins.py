@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from appliance.authentication import oauthbearer, plain
+from appliance.authentication.client_login import NodeCredentials
 from appliance.authentication.mechanisms import (
     BY_NAME,
     BY_NUMBER,
@@ -21,7 +22,6 @@ from appliance.authentication.mechanisms import (
     SCRAMS,
     Scram,
 )
-from appliance.authentication.outgoing import NodeCredentials
 from appliance.authentication.refused import LoginRefused
 from appliance.authentication.scram import (
     Credential,

@@ -66,7 +66,7 @@ def _of_certificates(config: "BrokerConfig") -> list[Row]:
     """Rows for the certificates as a start would see their files now."""
     from appliance.base.clock import clock_here
     from appliance.base.errors import ConfigError
-    from appliance.certificates.checking import check
+    from appliance.certificates.validation import check
 
     try:
         found = check(config, clock_here()).warnings

@@ -21,7 +21,7 @@ from typing import Any, Final, Generic, TypeVar
 from appliance.base.errors import StorageFailed
 from appliance.base.os_disk import OsDisk
 from appliance.history.format import MINUTE, SECOND, UnknownHistory
-from appliance.history.reading import HistoryReader, Many, Moment
+from appliance.history.history_reader import HistoryReader, Many, Moment
 from appliance.history.samples import ApiSample, ClientSample, ProcessSample, TopicSample, Whole
 from appliance.history.samples import FolderSample as DiskSample
 from console.model.asking.failure import Failure

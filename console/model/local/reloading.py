@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from appliance.certificates.holder import MISSING, NOT_RENEWED
-from appliance.supervisor.reloading import CHANGED, DONE, REFUSED
+from appliance.supervisor.reload_request import CHANGED, DONE, REFUSED
 from console.model.asking.failure import UNREACHABLE, USAGE, Failure
 from console.model.local.events import Event, Feed
 

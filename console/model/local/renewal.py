@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from appliance.observer.door import Observer
 from appliance.observer.snapshot import ProcessCounters
-from appliance.shell.handing import PART
+from appliance.shell.handed_connection import PART
 from console.model.asking.failure import UNREACHABLE, Failure, usage
 from console.model.local.observed import observed
 

@@ -11,9 +11,9 @@ from appliance.base.errors import ConfigError, StorageFailed
 from appliance.base.os_disk import OsDisk
 from appliance.config import kept_listeners
 from appliance.config.broker import BrokerConfig
-from appliance.config.rereading import METRICS_LISTENER
+from appliance.config.settings_reload import METRICS_LISTENER
 from appliance.metadata.identity import META_PROPERTIES
-from appliance.shell import binding
+from appliance.shell import bind_address
 from appliance.supervisor.succession import OWN_PORTS
 from console.model.asking.failure import Failure, usage
 
@@ -51,13 +51,13 @@ def _look_at_ports(broker: BrokerConfig) -> None:
     own = {int(port) for port in told.split(",") if port}
     metrics = broker.endpoint(METRICS_LISTENER)
     for one in [*broker.opened(), *([] if metrics is None else [metrics])]:
-        if why := binding.why_not(one.host, one.port, own):
+        if why := bind_address.why_not(one.host, one.port, own):
             raise Failure(why, name="CANNOT_START")
 
 
 def _look_at_certificates(broker: BrokerConfig) -> None:
     """Checks the certificates of every TLS listener."""
-    from appliance.certificates.checking import check as check_certificates
+    from appliance.certificates.validation import check as check_certificates
 
     try:
         check_certificates(broker, clock_here())

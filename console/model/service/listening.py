@@ -11,7 +11,7 @@ from typing import Final
 from appliance.base.errors import ConfigError
 from appliance.config.listeners import Endpoint, in_url
 from appliance.config.load import load
-from appliance.shell.binding import resolve
+from appliance.shell.bind_address import resolve
 from console.model.access.jaas_file import of_jaas_file
 from console.model.asking.failure import Failure, usage
 from console.model.service.fitting import MARK

@@ -14,8 +14,8 @@ from appliance.base.errors import StorageFailed
 from appliance.base.ids import METADATA_TOPIC
 from appliance.ioproc.durability import checkpoints
 from appliance.ioproc.log_folders.folder_names import STRAY_FOLDER, move_away, parse
-from appliance.logstore import mending, scrub
-from appliance.logstore.mending import Mend
+from appliance.logstore import repair, scrub
+from appliance.logstore.repair import Mend
 from appliance.logstore.scrub import RECORDS, Damage
 from appliance.logstore.unfinished_swaps import finish_swaps
 from appliance.supervisor.folder import CLEAN_NAME
@@ -74,7 +74,7 @@ def _planned(disk: Disk, place: Place, found: list[Damage]) -> Planned | None:
     if place.elsewhere and any(one.kind in (RECORDS, scrub.HOLE) for one in found):
         names = disk.listdir(place.folder)
         return Planned(place, FETCH, (), tuple(names), 0)
-    mend = mending.plan(disk, place.folder, found, _written(disk, place))
+    mend = repair.plan(disk, place.folder, found, _written(disk, place))
     if mend is None:
         return None
     lost = tuple(f"{first}-{last}" for first, last in mend.lost)
@@ -106,13 +106,13 @@ def carry_out(disk: Disk, one: Planned, now_ms: int) -> str:
         raise Failure(f"{place.folder}: {needs >> 20} MiB more must be free", name="DISK_FULL")
     finish_swaps(disk, place.folder)  # of a repair or a compaction that was killed
     found = list(_damages(disk, place, lambda _: None))
-    mend = mending.plan(disk, place.folder, found, _written(disk, place))
+    mend = repair.plan(disk, place.folder, found, _written(disk, place))
     if mend is None:
         return ""
     topic = place.topic[: 250 - len(f"-{place.partition}.{unique}{STRAY_FOLDER}")]
     beside = f"{place.root}/{topic}-{place.partition}.{unique}{STRAY_FOLDER}"
     _note_lost(disk, place.folder, mend)
-    end = mending.carry_out(disk, place.folder, mend, beside, os.link)
+    end = repair.carry_out(disk, place.folder, mend, beside, os.link)
     checkpoints.merge(disk, place.root, checkpoints.RECOVERY_POINT, {key: end})
     return beside
 

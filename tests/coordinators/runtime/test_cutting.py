@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from appliance.coordinators.groups.kind import GROUPS
-from appliance.coordinators.runtime.cutting import ROWS, CutPart, cut, join
+from appliance.coordinators.runtime.request_parts import ROWS, CutPart, cut, join
 from appliance.coordinators.transactions.kind import TRANSACTIONS
 from appliance.wire import messages
 from benchmarks import largest

@@ -7,7 +7,7 @@ import pytest
 from transaction_simulation import Simulation
 
 from appliance.base.errors import PeerError
-from appliance.coordinators.transactions import ending, shard, state, transaction
+from appliance.coordinators.transactions import shard, state, transaction, transaction_end
 from appliance.logstore.producer_state import ProducerStates
 
 RUNS = int(os.environ.get("SIM_RUNS", "0")) or 40
@@ -56,12 +56,12 @@ def break_numbers(monkeypatch):
 
     def marked(turn, one, where):
         known = turn.state.known.get(one.transactional_id)
-        if known and known.transaction.state in ending.PREPARED:
+        if known and known.transaction.state in transaction_end.PREPARED:
             known.unmarked.difference_update(where)
             if not known.unmarked:
-                ending._complete(turn, known)
+                transaction_end._complete(turn, known)
 
-    monkeypatch.setattr(ending, "marked", marked)
+    monkeypatch.setattr(transaction_end, "marked", marked)
 
 
 def break_last_marker(monkeypatch):
@@ -69,10 +69,14 @@ def break_last_marker(monkeypatch):
 
     def marked(turn, one, where):
         known = turn.state.known.get(one.transactional_id)
-        if known and known.ending == one.number and known.transaction.state in ending.PREPARED:
-            ending._complete(turn, known)
+        if (
+            known
+            and known.ending == one.number
+            and known.transaction.state in transaction_end.PREPARED
+        ):
+            transaction_end._complete(turn, known)
 
-    monkeypatch.setattr(ending, "marked", marked)
+    monkeypatch.setattr(transaction_end, "marked", marked)
 
 
 def break_partition(monkeypatch):

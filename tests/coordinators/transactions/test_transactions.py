@@ -19,8 +19,8 @@ from transaction_world import (
 from appliance.base import errors
 from appliance.base.errors import CORRUPT_MESSAGE, PeerError
 from appliance.coordinators.runtime.call import Call
-from appliance.coordinators.runtime.ending import PartitionsAdded
 from appliance.coordinators.runtime.kind import partition_of
+from appliance.coordinators.runtime.transaction_effects import PartitionsAdded
 from appliance.coordinators.transactions import states
 from appliance.coordinators.transactions.records import TransactionLogKey
 from appliance.coordinators.transactions.transaction import LAST_EPOCH, first

@@ -5,7 +5,7 @@ from transaction_world import ADD, CONCURRENT, END, INIT, NOBODY, OFFSETS, TIMEO
 
 from appliance.base import errors
 from appliance.coordinators.runtime.call import NEVER
-from appliance.coordinators.transactions.waiting import ID_PATIENCE_MS, PATIENCE_MS
+from appliance.coordinators.transactions.delayed_requests import ID_PATIENCE_MS, PATIENCE_MS
 
 
 @pytest.fixture

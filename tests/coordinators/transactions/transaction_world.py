@@ -6,11 +6,11 @@ from itertools import count
 from appliance.base import errors
 from appliance.coordinators.runtime.call import Call
 from appliance.coordinators.runtime.shard import ACTIVE
+from appliance.coordinators.transactions.delayed_requests import ID_PATIENCE_MS, PATIENCE_MS
 from appliance.coordinators.transactions.settings import TransactionSettings
 from appliance.coordinators.transactions.shard import TransactionShard
 from appliance.coordinators.transactions.state import move_transaction
 from appliance.coordinators.transactions.states import NAMES, PREPARED
-from appliance.coordinators.transactions.waiting import ID_PATIENCE_MS, PATIENCE_MS
 from appliance.metadata.image import MetadataImage
 from appliance.wire import kraft_records as kraft
 from appliance.wire.build import build

@@ -98,7 +98,7 @@ class Changing(Story):
                 self.world.network.block(other.name, one.name)
 
     def ask(self, leader):
-        """What `handlers/electing.py` and its callers do, in short."""
+        """What `handlers/voter_changes.py` and its callers do, in short."""
         quorum, rng = leader.quorum, self.world.rng
         if not quorum.active or not leader.may_change():
             return

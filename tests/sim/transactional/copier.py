@@ -257,8 +257,8 @@ class Copier(Asking):
         """What is next cannot be written. That may happen to the first batch of a producer that the
         partition does not know: its home was dead, and the batch behind it, sent before that was
         answered, found the next life, which has not seen the first one: when it stood in line
-        already, for others are held up (`handlers/overtaking.py`). It may begin anywhere, as with
-        Apache Kafka; but since KIP-890 raises epochs, with 0 alone."""
+        already, for others are held up (`handlers/sequence_gap_guard.py`). It may begin anywhere,
+        as with Apache Kafka; but since KIP-890 raises epochs, with 0 alone."""
         lost = f"{self.name}: what {partition} had acknowledged is gone"
         assert not self.rising and read_header(batch).base_sequence == 0, lost
         assert self.books.life_of(partition) != self.lives[partition], lost

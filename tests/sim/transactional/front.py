@@ -10,8 +10,8 @@ from sim.transactional.talk import Answer
 from appliance.config.broker import BrokerConfig
 from appliance.handlers.exchange import Exchange, FileRange, Host, Line
 from appliance.handlers.fetch_sessions import FetchSessions
-from appliance.handlers.overtaking import Overtaking
 from appliance.handlers.registry import handlers
+from appliance.handlers.sequence_gap_guard import SequenceGapGuard
 from appliance.logstore.files import LOG, stem
 from appliance.netproc.in_flight.exchanges import NO_NUMBER, Exchanges
 from appliance.netproc.in_flight.outbox import NOBODY_HOME
@@ -163,7 +163,7 @@ class SimHost(Host):
         self.partitions = machine.table
         self.served = memoryview(bytearray(8 * len(machine.rows) * SERVED_COLUMNS)).cast("q")
         self.verifies = True
-        self.overtaking = Overtaking()
+        self.overtaking = SequenceGapGuard()
         self.routing = 0
 
     def route(self, topic, partition, by_id):

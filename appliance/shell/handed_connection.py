@@ -35,7 +35,7 @@ _DESCRIPTORS: Final = 2
 
 
 @dataclass(slots=True)
-class Guest:
+class HandedConnection:
     """sock: the connection. address: of its client. listener: the number of that by which it came.
     software: name and version, once they were told. client_id: of its last request. muted_until_ns:
     it is over a quota, by the monotonic clock; 0: it is not. roles, asked, gone: its habits.
@@ -66,7 +66,7 @@ class Guest:
         self.sock.close()
 
 
-def send_connection(over: socket.socket, guest: Guest) -> bool:
+def send_connection(over: socket.socket, guest: HandedConnection) -> bool:
     """Hand it over; the sender closes its own hold afterwards. False: not now, the other side has
     not read what came before. Raises OSError: it cannot be handed over."""
     told = _fields(guest)
@@ -82,12 +82,12 @@ def send_connection(over: socket.socket, guest: Guest) -> bool:
     return True
 
 
-class NotAGuest(OSError):
+class NotHanded(OSError):
     """A message that no sound network process sends: the process was taken over."""
 
 
-def receive(over: socket.socket) -> Guest | None:
-    """The next one, None when none has come. Raises OSError; NotAGuest for a message that is none,
+def receive(over: socket.socket) -> HandedConnection | None:
+    """The next one, None when none has come. Raises OSError; NotHanded for a message that is none,
     of which nothing is kept."""
     try:
         word, fds, _, _ = socket.recv_fds(over, len(_WORD), _DESCRIPTORS)
@@ -99,9 +99,9 @@ def receive(over: socket.socket) -> Guest | None:
         for fd in fds:
             stack.callback(os.close, fd)
         if word != _WORD or len(fds) != _DESCRIPTORS:
-            raise NotAGuest(errno.EPROTO, "a guest is a socket and what is told of it")
+            raise NotHanded(errno.EPROTO, "a guest is a socket and what is told of it")
         if not stat.S_ISSOCK(os.fstat(fds[0]).st_mode):
-            raise NotAGuest(errno.EPROTO, "a guest is a socket and what is told of it")
+            raise NotHanded(errno.EPROTO, "a guest is a socket and what is told of it")
         sock = socket.socket(fileno=os.dup(fds[0]))
         stack.callback(sock.close)
         sock.setblocking(False)
@@ -109,7 +109,7 @@ def receive(over: socket.socket) -> Guest | None:
         try:
             guest = _guest(sock, json.loads(told), received)
         except (ValueError, TypeError, KeyError, IndexError, RecursionError) as lie:
-            raise NotAGuest(errno.EPROTO, f"not what is told of a guest: {lie!r:.200}") from None
+            raise NotHanded(errno.EPROTO, f"not what is told of a guest: {lie!r:.200}") from None
         stack.pop_all()
         for fd in fds:
             os.close(fd)
@@ -117,15 +117,15 @@ def receive(over: socket.socket) -> Guest | None:
 
 
 def _read_told(fd: int) -> bytes:
-    """The whole file. Raises NotAGuest for what is no memory that the sender has filled: a device
+    """The whole file. Raises NotHanded for what is no memory that the sender has filled: a device
     may never end, and a hole becomes memory of ours."""
     told = os.fstat(fd)
     if not stat.S_ISREG(told.st_mode) or told.st_blocks * 512 < told.st_size:
-        raise NotAGuest(errno.EPROTO, "a guest is told of in memory that its sender has filled")
+        raise NotHanded(errno.EPROTO, "a guest is told of in memory that its sender has filled")
     return os.pread(fd, told.st_size, 0)
 
 
-def _fields(guest: Guest) -> dict[str, Any]:
+def _fields(guest: HandedConnection) -> dict[str, Any]:
     """As JSON has them, the socket and what was received aside."""
     return {
         "address": guest.address,
@@ -144,7 +144,7 @@ def _fields(guest: Guest) -> dict[str, Any]:
     }
 
 
-def _guest(sock: socket.socket, fields: dict[str, Any], received: bytes) -> Guest:
+def _guest(sock: socket.socket, fields: dict[str, Any], received: bytes) -> HandedConnection:
     """Raises ValueError, TypeError, KeyError or IndexError for what is not told so."""
     client_id, software = fields.pop("client_id"), fields.pop("software")
     if (principal := fields.pop("principal", None)) is not None:
@@ -152,7 +152,7 @@ def _guest(sock: socket.socket, fields: dict[str, Any], received: bytes) -> Gues
         fields["principal"] = (kind, name)
     if (login := fields.pop("login", None)) is not None:
         fields["login"] = (login[0], login[1])
-    guest = Guest(
+    guest = HandedConnection(
         sock,
         **fields,
         software=None if software is None else (software[0], software[1]),
@@ -163,7 +163,7 @@ def _guest(sock: socket.socket, fields: dict[str, Any], received: bytes) -> Gues
     return guest
 
 
-def _check_shape(guest: Guest) -> None:
+def _check_shape(guest: HandedConnection) -> None:
     """Raises TypeError: a word of it is of another kind than `_fields` tells."""
     login = guest.login or ("", 0)
     texts = (guest.address, guest.serves, guest.protocol, *(guest.software or ()), login[0])
@@ -175,7 +175,7 @@ def _check_shape(guest: Guest) -> None:
         raise TypeError("a number is none")
 
 
-def pack(guests: Iterable[tuple[int, Guest]], names: Sequence[str]) -> int:
+def pack(guests: Iterable[tuple[int, HandedConnection]], names: Sequence[str]) -> int:
     """A file for another version's process that has the sockets as these descriptors: that of the
     file, which an exec leaves open. names: of the listeners, by their number."""
     file = os.memfd_create(_NAME, 0)
@@ -190,7 +190,7 @@ def pack(guests: Iterable[tuple[int, Guest]], names: Sequence[str]) -> int:
     return file
 
 
-def unpack(file: int, names: Sequence[str]) -> list[Guest]:
+def unpack(file: int, names: Sequence[str]) -> list[HandedConnection]:
     """Those of `pack`, and close the file. Who came by a listener that is not among the names, or
     of whom something is told that this version does not know, or not what it knows of what is
     served, is hung up on."""
@@ -216,7 +216,7 @@ def _packed(whole: Any) -> Iterator[tuple[socket.socket, dict[str, Any], bytes]]
 
 def _welcome(
     sock: socket.socket, fields: dict[str, Any], received: bytes, names: Sequence[str]
-) -> Guest | None:
+) -> HandedConnection | None:
     if fields["listener"] not in names or not fields["serves"]:
         sock.close()
         return None
@@ -225,7 +225,7 @@ def _welcome(
     return _guest(sock, fields, received)
 
 
-def receive_all(over: socket.socket) -> list[Guest]:
+def receive_all(over: socket.socket) -> list[HandedConnection]:
     """Every one that has come, up to a message that is none."""
     found = []
     with suppress(OSError):

@@ -16,7 +16,7 @@ from appliance.base.owner import FILE as OWNER_FILE
 from appliance.config import open_listeners
 from appliance.config.broker import BrokerConfig
 from appliance.config.listeners import Endpoint, in_url
-from appliance.shell import binding
+from appliance.shell import bind_address
 from appliance.supervisor import owner_socket
 from appliance.supervisor.activation import Passed, Wanted, match
 from appliance.supervisor.layout import CannotStart, Layout
@@ -98,7 +98,7 @@ class Listeners:
         """A port of ours may be taken at more addresses."""
         if port and port not in [other for _, other in self.addresses]:
             try:
-                binding.probe(family, address, port)
+                bind_address.probe(family, address, port)
             except OSError as refused:
                 raise _unusable(address, port, refused) from None
         for mine in self.of:
@@ -229,7 +229,7 @@ def listen_for_scrapers(host: str, port: int) -> socket.socket:
 
 def _resolve(host: str, port: int, told: str = _LISTEN) -> tuple[int, str]:
     try:
-        return binding.resolve(host, port)
+        return bind_address.resolve(host, port)
     except OSError as unknown:
         raise _unusable(host, port, unknown, told) from None
 

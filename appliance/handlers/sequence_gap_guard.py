@@ -39,7 +39,7 @@ class _First(NamedTuple):
     left: int
 
 
-class Overtaking:
+class SequenceGapGuard:
     """any: whether something was refused, not long ago."""
 
     __slots__ = ("_first", "_until_ns", "any")

@@ -1,7 +1,7 @@
 """How the appliance stands, in a line that a person understands: for `systemctl status`.
 
 A value machine over the tables, which are looked at as seldom as their size asks for. Called by
-`supervisor/reporting.py`.
+`supervisor/service_manager.py`.
 """
 
 from time import monotonic_ns
@@ -31,7 +31,7 @@ def counted(number: int, one: str) -> str:
     return f"{number} {one}{'' if number == 1 else 's'}"
 
 
-class Standing:
+class StatusLine:
     """due_ns: when the tables of partitions are looked at again. needs_restart: names of the
     settings that were changed in the file and cannot be while it runs."""
 

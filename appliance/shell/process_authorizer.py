@@ -30,7 +30,7 @@ def authorizer_of(config: object) -> Authorizer:
     return AllowClients(nodes) if nodes.principals else AllowAll()
 
 
-class Guarding:
+class ProcessAuthorizer:
     """Brings rules from an image to the authorizer. Without ACLs it does nothing."""
 
     __slots__ = ("_standard",)

@@ -26,7 +26,7 @@ class VoterProbe(NamedTuple):
 
 
 @dataclass(slots=True, frozen=True)
-class Electing:
+class VoterChanges:
     """The quorum as its leader sees it. electorate: who votes, agreed or not. begun: a record of
     this epoch is agreed. settled: so is the last change. probing: somebody is asked who is to vote.
     caught_up: whether this node with this directory id has fetched all there was, in the last

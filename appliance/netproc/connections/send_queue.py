@@ -41,7 +41,7 @@ _PRODUCE_KEY: Final = 0
 _FETCH_KEY: Final = 1
 
 
-class Sending:
+class SendQueue:
     """queue: requests in order, answered or not. out: pieces that are being sent. out_bytes: what
     they hold of our memory. moved_ns: when bytes last went out. lent: the thread alone changes
     these three.

@@ -13,8 +13,9 @@ from typing import Any
 from appliance.base import errors
 from appliance.base.errors import PeerError
 from appliance.coordinators.runtime.call import Call
-from appliance.coordinators.runtime.ending import Ending, Partition
+from appliance.coordinators.runtime.transaction_effects import Ending, Partition
 from appliance.coordinators.transactions.answers import answered, code_for
+from appliance.coordinators.transactions.delayed_requests import TooEarly, WaitingRequest, resume
 from appliance.coordinators.transactions.records import TransactionLogKey
 from appliance.coordinators.transactions.state import TransactionalId, Turn, move_transaction
 from appliance.coordinators.transactions.states import (
@@ -36,7 +37,6 @@ from appliance.coordinators.transactions.transaction import (
     Transaction,
     exhausted,
 )
-from appliance.coordinators.transactions.waiting import TooEarly, WaitingRequest, resume
 
 _RISING_SINCE = 5
 

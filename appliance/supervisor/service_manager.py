@@ -13,17 +13,17 @@ from appliance.shell.log import ERROR, Log
 from appliance.shell.patience import LOOK_S
 from appliance.supervisor.fleet import SECOND, Fleet
 from appliance.supervisor.notify import Manager
-from appliance.supervisor.standing import Standing
+from appliance.supervisor.status_line import StatusLine
 
 _NOBODY_ASKS_NS: Final = 3600 * SECOND
 
 
-class Reporting:
+class ServiceManager:
     """standing: for who knows more of it."""
 
     def __init__(self, manager: Manager, fleet: Fleet, tables: Tables, log: Log) -> None:
         self._manager = manager
-        self.standing = Standing(tables)
+        self.standing = StatusLine(tables)
         self._fleet = fleet
         self._log = log
         self._due_ns = 0

@@ -11,11 +11,11 @@ from typing import Final
 
 from appliance.base.errors import ConfigError
 from appliance.config.broker import BrokerConfig, Entry
-from appliance.config.rereading import Changed, compare, encode, taken
+from appliance.config.settings_reload import Changed, compare, encode, taken
 from appliance.ring.settings_area import MOST, SettingsArea
 from appliance.shell.log import ERROR, INFO, WARNING, Log
 from appliance.supervisor.fleet import Fleet
-from appliance.supervisor.reporting import Reporting
+from appliance.supervisor.service_manager import ServiceManager
 from appliance.supervisor.tls_validation import TlsValidation
 
 Take = Callable[[], None]
@@ -31,7 +31,7 @@ DONE: Final = "settings-reloaded"
 REFUSED: Final = "settings-not-reloaded"
 
 
-class Reloading:
+class ReloadRequest:
     """Reloads the settings of an appliance. own: its settings as last read, without those set at
     run time; renewed in place.
     """
@@ -42,7 +42,7 @@ class Reloading:
         read: Read,
         area: SettingsArea,
         fleet: Fleet,
-        reporting: Reporting,
+        reporting: ServiceManager,
         log: Log,
         prepare: Prepare,
         showing: TlsValidation,

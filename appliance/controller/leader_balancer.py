@@ -16,7 +16,7 @@ _MOST: Final = 1000
 _SOON_MS: Final = 10
 
 
-class Balancing:
+class LeaderBalancer:
     """deadline: when `tick` has something to do. Times are ms of a clock that never goes back."""
 
     __slots__ = ("_interval_ms", "deadline")

@@ -88,7 +88,7 @@ class _Watch:
             self.doubted = self.silent = False
 
 
-class Watching:
+class BrokerLiveness:
     """connect: a connection to a broker, None where it has no address for us. gone: is told the id
     of who is not there any more. silent: of who is neither heard nor answers for `silence_ms`, once
     for each silence."""

@@ -7,7 +7,7 @@ Called by the loop when something has happened to the appliance (`ProcessTable.e
 from collections.abc import Callable
 
 from appliance.config.broker import BrokerConfig
-from appliance.config.rereading import decode
+from appliance.config.settings_reload import decode
 from appliance.metadata.changes import Change, ConfigChanged
 from appliance.metadata.image_state import BROKER
 from appliance.ring.settings_area import SettingsArea
@@ -15,7 +15,7 @@ from appliance.ring.settings_area import SettingsArea
 Follow = Callable[[list[Change]], None]
 
 
-class Rereading:
+class SettingsReload:
     """The settings reload of one process."""
 
     def __init__(self, area: SettingsArea, config: BrokerConfig) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from appliance.base.clock import Clock
-from appliance.certificates.mapping import NoRule
+from appliance.certificates.principal_mapping import NoRule
 from appliance.certificates.settings import TLS, of_listener, speaking
 from appliance.config import acl_checks, between_nodes, metrics_door
 from appliance.config.broker import BrokerConfig
