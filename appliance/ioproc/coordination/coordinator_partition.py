@@ -11,12 +11,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from appliance.base import errors
-<<<<<<< HEAD
 from appliance.coordinators.runtime.call import NEVER, Call, Producer
-from appliance.coordinators.runtime.ending import Ending, PartitionsAdded
-=======
-from appliance.coordinators.runtime.call import Call, Producer
->>>>>>> d285f752 (appliance: 39 files have a noun of the field for a name)
 from appliance.coordinators.runtime.shard import ACTIVE, Shard
 from appliance.coordinators.runtime.transaction_effects import Ending, PartitionsAdded
 from appliance.ioproc.partitions.partition import Partition
