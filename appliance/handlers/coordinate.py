@@ -5,11 +5,11 @@ request is kept until it is answered: a home that dies is answered for here, as 
 while a coordinator loads, upon which clients ask this node again. Where another node leads the
 partition they are told to look for their coordinator.
 
-A long request is cut into parts of few rows (`runtime/request_parts.py`), and each part is asked when the
-one before is answered; a transaction's partitions are one part, for which the coordinator takes
-several turns. So it never holds a coordinator or a ring for long. Its connection is not
-read meanwhile, so requests of one connection keep their order. Few are under way at
-a time: fifty that take turns would all be answered at once, after their clients have given up.
+A long request is cut into parts of few rows (`runtime/request_parts.py`), and each part is asked
+when the one before is answered; a transaction's partitions are one part, for which the coordinator
+takes several turns. So it never holds a coordinator or a ring for long. Its connection is not read
+meanwhile, so requests of one connection keep their order. Few are under way at a time: fifty that
+take turns would all be answered at once, after their clients have given up.
 """
 
 from collections.abc import Generator, Sequence

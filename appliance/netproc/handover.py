@@ -2,10 +2,10 @@
 
 What was asked is answered first, fetches that wait for records with what there is by now; then each
 connection goes to the supervisor (`shell/handed_connection.py`), which gives it to the successor.
-Who was handed over is served by nobody meanwhile: so the end does not begin while a request waits for what
-may take long, other members of its group for example, unless that lasts for ever. Whose transport
-stays, because OpenSSL's state cannot be handed over, is hung up on when it is answered, and
-connects again; so is who has not come to the end of a login.
+Who was handed over is served by nobody meanwhile: so the end does not begin while a request waits
+for what may take long, other members of its group for example, unless that lasts for ever. Whose
+transport stays, because OpenSSL's state cannot be handed over, is hung up on when it is answered,
+and connects again; so is who has not come to the end of a login.
 """
 
 import os
