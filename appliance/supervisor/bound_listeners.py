@@ -19,7 +19,7 @@ from appliance.config.broker import BrokerConfig
 from appliance.config.listeners import Endpoint
 from appliance.shell.log import ERROR, INFO, WARNING, Log
 from appliance.supervisor.layout import CannotStart
-from appliance.supervisor.listening_sockets import Listeners
+from appliance.supervisor.listeners import Listeners
 
 _TOLD: Final = ("listeners", "advertised.listeners", kept_listeners.PROTOCOLS)
 

@@ -36,12 +36,7 @@ from appliance.supervisor.fleet import SECOND, Fleet, why_not_begun
 from appliance.supervisor.folder import DataFolder, Folders, lock_others
 from appliance.supervisor.handed import Handed
 from appliance.supervisor.layout import Layout
-from appliance.supervisor.listening_sockets import (
-    AddressInUse,
-    Listeners,
-    in_order,
-    listen_for_scrapers,
-)
+from appliance.supervisor.listeners import AddressInUse, Listeners, in_order, listen_for_scrapers
 from appliance.supervisor.memory import SharedMemory
 from appliance.supervisor.notify import this_process
 from appliance.supervisor.push_target import push_target

@@ -11,7 +11,7 @@ from appliance.config.load import examine, load
 from appliance.config.open_listeners import ALLOWED, COMMANDS, SETTING, is_loopback
 from appliance.supervisor.activation import Passed
 from appliance.supervisor.layout import Layout
-from appliance.supervisor.listening_sockets import Listeners
+from appliance.supervisor.listeners import Listeners
 
 SCRAM = {"sasl.enabled.mechanisms": "SCRAM-SHA-512"}
 

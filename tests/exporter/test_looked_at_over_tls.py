@@ -20,7 +20,7 @@ from appliance.exporter.main import Pages
 from appliance.exporter.post import Address, addresses
 from appliance.exporter.probe import NotProbed, failed
 from appliance.observer.shown import ShownCertificate, certificate, first_certificate
-from appliance.supervisor.listening_sockets import in_order
+from appliance.supervisor.listeners import in_order
 from benchmarks.kafka import free_port
 from console.model.local.stats import Meter
 from tests.compat.waiting import until

@@ -16,7 +16,7 @@ from shared_memory import nothing_is_left
 from appliance.base.errors import ConfigError
 from appliance.supervisor.activation import Passed, Wanted, match, passed
 from appliance.supervisor.layout import Layout
-from appliance.supervisor.listening_sockets import Listeners
+from appliance.supervisor.listeners import Listeners
 
 ROOT = Path(__file__).parents[2]
 LIMIT_S = 60

@@ -19,7 +19,7 @@ from appliance.supervisor import layout as layout_module
 from appliance.supervisor.child import shown_as
 from appliance.supervisor.folder import CLEAN_NAME, DataFolder, FolderInUse
 from appliance.supervisor.layout import MIB, Layout, default_processes
-from appliance.supervisor.listening_sockets import AddressInUse, Listeners
+from appliance.supervisor.listeners import AddressInUse, Listeners
 from appliance.supervisor.memory import NoMemory, SharedMemory, fit_arenas
 from appliance.supervisor.restart import RestartPolicy
 from appliance.supervisor.signals import SAME_WISH_NS, Wishes
