@@ -39,7 +39,7 @@ class Hasty(Simulation):
 
 def break_endings(monkeypatch):
     """A coordinator that loads leaves what its predecessor decided."""
-    monkeypatch.setattr(shard.ending, "hand_out", lambda turn, known: None)
+    monkeypatch.setattr(shard.transaction_end, "hand_out", lambda turn, known: None)
 
 
 def break_fence(monkeypatch):
