@@ -31,12 +31,15 @@ TO_START: Final = "read-start"
 MANIFEST_STEPS: Final = (TO_CLAIM, TO_PUBLISH, TO_READ, TO_SWEEP, TO_START)
 
 
-def ask_claim(key: Key, holders: Sequence[int], epoch: int, own: bytes) -> Question:
+def ask_claim(
+    key: Key, holders: Sequence[int], epoch: int, own: bytes, *, alone: bool = False
+) -> Question:
     """Fence earlier leaders and take over what they said. holders: the nodes that have a replica,
     this one first. own: entries of this node's journal, which count where the store has no
-    manifest. The answer has `term` and `entries`."""
+    manifest. alone: there is no other replica, so a manifest is not taken over by a node that knows
+    of no segment. The answer has `term` and `entries`."""
     asked = {"op": TO_CLAIM, **_named(key), "epoch": epoch, "entries": _text(own)}
-    return {**asked, "holders": holders}
+    return {**asked, "holders": holders, "alone": alone}
 
 
 def ask_publish(key: Key, term: Term, entries: bytes) -> Question:
@@ -97,12 +100,25 @@ class ManifestAnswers:
 
     def _claim(self, question: dict[str, Any]) -> dict[str, Any]:
         key, own = _key_of(question), entries_in(question)
+        if question["alone"] and not own:
+            self._refuse_foreign(key)
         self._hold(key, question["holders"])
         found = self._manifests.claim(*key, question["epoch"])
         entries = own if found.entries is None else _merged(key, found.entries, own)
         term = self._manifests.publish(*key, found.term, entries)
         self._remove_unknown(key, term, entries)
         return _told(Manifest(term, entries))
+
+    def _refuse_foreign(self, key: Key) -> None:
+        """A restored partition, or one whose disk was lost, has another log than the store: what
+        lies there would be taken for what is over. Raises ManifestDamaged."""
+        found = self._manifests.read_newer(*key, NO_TERM)
+        if found is not None and found.entries and _decoded(key, found.entries).finished():
+            raise ManifestDamaged(
+                "the store has segments of this partition that this node does not know: of another"
+                " appliance, or of before a restore; set penstock.remote.storage.url to another"
+                " prefix"
+            )
 
     def _publish(self, question: dict[str, Any]) -> dict[str, Any]:
         term = Term(*question["term"])

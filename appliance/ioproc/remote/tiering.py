@@ -110,6 +110,7 @@ class Tiering:
         self._share = share
         self._chance = chance
         self.node = node
+        self.is_alone: Callable[[Partition], bool] = lambda one: not one.role.replicas
         self._tiered: dict[Partition, TieredPartition] = {}
         self._due: dict[TieredPartition, None] = {}
         self._asked: dict[TierTask, tuple[bytes, int]] = {}
@@ -256,7 +257,9 @@ class Tiering:
         if task.kind == COPY:
             self._write(tiered, task.segment)
         elif task.kind == CLAIM:
-            self._ask(tiered, ask_claim(key, holders, task.epoch, encode_entries(known)))
+            alone = self.is_alone(tiered.partition)
+            own = encode_entries(known)
+            self._ask(tiered, ask_claim(key, holders, task.epoch, own, alone=alone))
         elif task.kind == FOLLOW:
             node = self.node if now_ns >= tiered.look_ns else None
             self._ask(tiered, ask_newer(key, node, tiered.term))

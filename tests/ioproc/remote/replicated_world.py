@@ -38,6 +38,7 @@ class Node:
         self.life = Life(
             self.disk, cluster.store, self.starts, ids, cluster.now_ns, **cluster.rules
         )
+        self.life.tiering.is_alone = lambda partition: False
         self.hear_role()
 
     def hear_role(self):

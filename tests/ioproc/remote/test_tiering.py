@@ -310,6 +310,22 @@ def test_nothing_that_is_kept_is_lost_whatever_is_cut(seed):
     play(seed, cut_disk=seed % 3 != 0, cut_store=seed % 3 != 1)
 
 
+def test_a_log_that_knows_of_no_segment_takes_none_for_its_own(story):
+    """A restored one, whose log start is that of what was here: it neither reads nor removes."""
+    filled(story)
+    story.finish()
+    story.retain()
+    held = dict(story.store.held)
+    story.disk.unlink(f"{FOLDER}/{NAME}")
+    restored = again(story)
+    for _ in range(30):
+        restored.step(100_000)
+    assert story.store.held == held
+    assert restored.log.log_start_offset == restored.log.local_start > 0
+    [(name, fields)] = restored.events.said
+    assert name == "remote-copy-failed" and "to another prefix" in fields["cause"]
+
+
 # Costs --------------------------------------------------------------------------------------------
 
 
@@ -345,7 +361,7 @@ def test_how_many_requests_the_store_gets():
     store = CountingStore()
     story = Life(new_disk(), store, {}, new_ids(), **LOCAL)
     story.finish(1000)
-    assert store.take() == {"list": 5, "put": 3, "delete": 1}, "a claim of a new partition"
+    assert store.take() == {"list": 6, "put": 3, "delete": 1}, "a claim of a new partition"
     filled(story, 4)
     story.finish(1000)
     assert len(story.known().finished()) == 1

@@ -21,7 +21,7 @@ from appliance.ioproc.remote.tiered_starts import TieredStarts
 from appliance.ioproc.remote.tiering import Tiering
 from appliance.ioproc.turn.job_context import JobContext
 from appliance.logstore.log import PartitionLog
-from appliance.remotelog.manifests import LeaderFenced, RemoteManifests
+from appliance.remotelog.manifests import LeaderFenced, ManifestDamaged, RemoteManifests
 from appliance.remotelog.objects import LOG, RemoteFilesMissing, RemoteObjects
 from appliance.remotelog.records import decode_record
 from tests.ioproc.core_world import NOW_MS, HeldThreads, World, batch
@@ -96,7 +96,7 @@ class StoreOfFiles:
             self.came.append(StoreAnswer(tag, "", "", self._do(question)))
         except LeaderFenced as why:
             self.came.append(StoreAnswer(tag, str(why), FENCED, {}))
-        except (StoreRefused, StorageFailed, RemoteFilesMissing) as why:
+        except (StoreRefused, StorageFailed, RemoteFilesMissing, ManifestDamaged) as why:
             self.came.append(StoreAnswer(tag, str(why), "store", {}))
 
     def _do(self, question):
