@@ -34,6 +34,8 @@ PROOFS = (
     "console/test_console_in_browser.py",
     "console/test_screens_hostile.py::test_whatever_a_broker_says_is_shown_as_text[size1]",
     "differential/rights/test_same_rights.py::test_the_answers_are_the_same",
+    "differential/test_dual_stack_answers.py",
+    "differential/test_fresh_brokers.py",
     "differential/test_same_answers.py",
     "differential/tools/test_tools.py",
     "faults/test_failing_disk.py",

@@ -44,8 +44,8 @@ def both(folder, ours=None, kafka=None, settings=SETTINGS):
     reached at HOST:PORT:FOLDER when it runs already."""
     with contextlib.ExitStack() as stack:
         # Kafka first: it takes longest to be there.
-        theirs = _named("kafka", kafka) or _kafka(stack, folder / "kafka", settings)
-        yield _named("penstock", ours) or _penstock(stack, folder / "ours", settings), theirs
+        theirs = _named("kafka", kafka) or start_kafka(stack, folder / "kafka", settings)
+        yield _named("penstock", ours) or start_penstock(stack, folder / "ours", settings), theirs
 
 
 def _named(name, text):
@@ -55,14 +55,16 @@ def _named(name, text):
     return Target(name, (host, int(port)), folder)
 
 
-def _kafka(stack, folder, settings):
+def start_kafka(stack, folder, settings):
+    """A Target that runs as long as the stack."""
     node = Kafka(folder, heap="512m")
     node.settings |= settings
     stack.enter_context(node)
     return Target("kafka", ("127.0.0.1", node.port), str(folder / "logs"))
 
 
-def _penstock(stack, folder, settings):
+def start_penstock(stack, folder, settings):
+    """The same of an appliance."""
     broker = stack.enter_context(Broker(folder, settings))
     return Target("penstock", ("127.0.0.1", broker.port), str(folder))
 

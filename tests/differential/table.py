@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 TABLE = Path(__file__).with_name("differences.toml")
-RIGHTS, NOBODYS = "rights_", "nobody_"
-"""How the names begin of the scripts in rights/, and of all others as somebody without a rule."""
+RIGHTS, NOBODYS, FRESH = "rights_", "nobody_", "fresh_"
+"""How the names begin of the scripts in rights/, of all others as somebody without a rule, and of
+those on brokers that nothing was asked of before."""
 FIELDS = {"api", "versions", "script", "path", "ours", "kafka", "reason"}
 
 
@@ -46,7 +47,7 @@ class Entry(NamedTuple):
 
 def of_scripts():
     """The entries about what everybody may ask."""
-    return [one for one in read() if not one.script.startswith((RIGHTS, NOBODYS))]
+    return [one for one in read() if not one.script.startswith((RIGHTS, NOBODYS, FRESH))]
 
 
 def of_nobody():
@@ -58,6 +59,11 @@ def of_nobody():
 def of_rights():
     """The entries about who may ask what."""
     return [one for one in read() if one.script.startswith(RIGHTS)]
+
+
+def of_first_requests():
+    """The entries about what a broker is asked first of all."""
+    return [one for one in read() if one.script.startswith(FRESH)]
 
 
 def read(path=TABLE):

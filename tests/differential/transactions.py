@@ -30,11 +30,12 @@ def initialising(name, number=-1, epoch=-1, timeout=TIMEOUT_MS):
             "producer_epoch": epoch}  # fmt: skip
 
 
-def writer(s, name=None, version=5):
+def writer(s, name=None, version=5, timeout=TIMEOUT_MS):
     """One that may begin: (id, producer id, epoch)."""
     name = name or id_of(s)
     said = s.until(lambda answer: answer["error_code"] not in ("CONCURRENT_TRANSACTIONS", *BUSY),
-                   "InitProducerId", version, **initialising(name))  # fmt: skip
+                   "InitProducerId", version,
+                   **initialising(name, timeout=timeout))  # fmt: skip
     assert said["error_code"] == NONE, said
     return name, said["producer_id"], said["producer_epoch"]
 
