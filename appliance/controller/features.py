@@ -59,19 +59,20 @@ def unsupported(finalized: Mapping[str, int]) -> str:
 def update_features(
     situation: Situation, wanted: Sequence[FeatureUpdate]
 ) -> tuple[list[Record], list[tuple[str, Result]]]:
-    """Records, and one result per update; when one fails there are no records at all."""
+    """Records, and one result per update; when one fails there are no records, and what comes
+    behind it is not looked at."""
     results: list[tuple[str, Result]] = []
     records: list[Record] = []
     for update in {one.name: one for one in wanted}.values():  # of several the last one counts
         result = _check(situation, update)
         results.append((update.name, result))
+        if result is not OK:
+            return [], results
         if update.name != KRAFT_VERSION and update.level != level_of(situation, update.name):
             record = kraft.FeatureLevelRecord(name=update.name, feature_level=update.level)
             records.append(record)
             if update.name == ELR_FEATURE and update.level:
                 records += settings_to_begin(situation.image.configs, situation.config)
-    if any(result is not OK for _, result in results):
-        return [], results
     return records, results
 
 
