@@ -391,6 +391,8 @@ def test_features_change_together_or_not_at_all():
     assert update_features(cluster.situation, [same])[1][0][1].code == errors.NONE
     records, results = update_features(cluster.situation, [same, FeatureUpdate("nope", 1)])
     assert records == [] and [result.code for _, result in results] == [0, 95]
+    behind = [FeatureUpdate(f"nope-{number}", 1) for number in range(1000)]
+    assert len(update_features(cluster.situation, behind)[1]) == 1, "the first one is told"
     down = FeatureUpdate("metadata.version", 29, features.UNSAFE_DOWNGRADE)
     assert update_features(cluster.situation, [down])[1][0][1].code == 95
 
