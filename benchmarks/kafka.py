@@ -34,6 +34,7 @@ TOOLS, STREAMS = "kafka-tools", "kafka-streams"
 """Jars; where the first one is, all are that the broker and the tools need."""
 
 _WORKERS = 16
+_IN_A_ROW = 16
 _given: dict[int, None] = {}
 
 
@@ -90,24 +91,47 @@ def tool(
 
 
 def free_port(other_than: int = 0) -> int:
-    """A TCP port of the loopback that nobody listens on just now.
+    """A TCP port that nobody listens on just now, at any address of this host; see `free_ports`."""
+    while (port := free_ports(1)) == other_than:
+        pass
+    return port
 
-    It lies below the range the system hands out by itself: a client that keeps asking whether a
+
+def free_ports(count: int) -> int:
+    """The first of `count` TCP ports in a row, 16 at most, that nobody listens on just now, at any
+    address of this host: a listener of every address needs all of them.
+
+    They lie below the range the system hands out by itself: a client that keeps asking whether a
     broker is there yet would otherwise take the broker's port, or connect to itself. Each worker
-    of pytest-xdist has ports of its own: a JVM takes seconds to listen, and who started something
-    at the same port meanwhile would be taken for it. None is given twice before half of them were:
-    a cluster takes nine of 750 before its first node listens.
+    of pytest-xdist has ports of its own, sixteen in a row: a JVM takes seconds to listen, and who
+    started something at the same port meanwhile would be taken for it. None is given twice before
+    half of them were: a cluster takes nine of 750 before its first node listens.
     """
+    assert 0 < count <= _IN_A_ROW, count
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % _WORKERS
     while True:
-        port = random.randrange(20_000 + worker, 32_000, _WORKERS)
-        if port != other_than and port not in _given:
-            with contextlib.suppress(OSError), socket.socket() as probe:
-                probe.bind(("127.0.0.1", port))
-                _given[port] = None
-                if len(_given) > 6_000 // _WORKERS:
-                    del _given[next(iter(_given))]
-                return port
+        row = random.randrange(20_000 + worker * _IN_A_ROW, 32_000, _WORKERS * _IN_A_ROW)
+        first = row + random.randrange(_IN_A_ROW - count + 1)
+        ports = range(first, first + count)
+        if any(port in _given for port in ports) or not all(map(_is_free, ports)):
+            continue
+        _given.update(dict.fromkeys(ports))
+        while len(_given) > 6_000 // _WORKERS:
+            del _given[next(iter(_given))]
+        return first
+
+
+def _is_free(port: int) -> bool:
+    """False when somebody listens at one address of this host or more: a listener of all of them,
+    IPv6 and IPv4, could not be opened."""
+    both = socket.has_dualstack_ipv6()
+    family, host = (socket.AF_INET6, "::") if both else (socket.AF_INET, "")
+    with contextlib.suppress(OSError), socket.socket(family) as probe:
+        if both:
+            probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        probe.bind((host, port))
+        return True
+    return False
 
 
 def _kept_controller_port(data: Path) -> int | None:

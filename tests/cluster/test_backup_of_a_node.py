@@ -12,10 +12,10 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, To
 from confluent_kafka.admin import AdminClient, ConfigResource
 
 from benchmarks import nodes as nodes_of
+from benchmarks.kafka import free_ports
 from penstock.local import Appliance
 from tests.cluster.nodes import DESCRIBE_QUORUM, Nodes
 from tests.cluster.test_begun_by_several import Several
-from tests.cluster.test_one_becomes_three import free_ports
 from tests.cluster.test_voters_come_and_go import METADATA
 from tests.console_process import typing
 from tests.differential.link import Link

@@ -28,16 +28,6 @@ def properties(path):
     return {key: value for key, value, _ in parse_properties(Path(path).read_text())}
 
 
-def run_of_ports(count):
-    """The first of so many free ones in a row."""
-    while True:
-        first = kafka.free_port()
-        with ExitStack() as held, suppress(OSError, OverflowError):
-            for port in range(first, first + count):
-                held.enter_context(socket.create_server(("127.0.0.1", port)))
-            return first
-
-
 class Host:
     """The folder of one node. started: what goes on there."""
 
@@ -123,7 +113,7 @@ def says(word, port):
 
 
 def test_three_nodes_by_two_invitations(tmp_path):
-    port = run_of_ports(3 * PORTS)
+    port = kafka.free_ports(3 * PORTS)
     a, b, c = (Host(tmp_path / name, port + at * PORTS) for at, name in enumerate("abc"))
     a.penstock("secure", "init", "--host", "localhost", "--port", str(port))
     admin = ("--command-config", str(a.folder / "clients/admin/client.properties"))

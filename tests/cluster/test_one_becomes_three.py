@@ -2,15 +2,12 @@
 writes: one appliance alone is three then, and goes on without the first."""
 
 import json
-import os
-import random
 import shlex
 import shutil
-import socket
 import sys
 import threading
 from collections import Counter
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager
 from subprocess import PIPE
 from types import SimpleNamespace
 
@@ -18,6 +15,7 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
 from appliance.config.open_listeners import ALLOWED
+from benchmarks.kafka import free_ports
 from benchmarks.nodes import Place
 from console.model.asking.failure import Failure
 from console.model.asking.link import Link as Asking
@@ -72,16 +70,6 @@ class Invited(Nodes):
         self[number].words = words
         self.start(number)
         self.wait(lambda: number in self.voters(), f"{number} votes")
-
-
-def free_ports(count):
-    """The first of so many that are free."""
-    for first in random.Random(os.getpid()).sample(range(11000, 32000, 10), 200):
-        with suppress(OSError), ExitStack() as doors:
-            for port in range(first, first + count):
-                doors.enter_context(socket.create_server(("127.0.0.1", port)))
-            return first
-    raise AssertionError("no free ports")
 
 
 class Writing(threading.Thread):

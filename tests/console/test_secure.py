@@ -16,6 +16,7 @@ from cryptography import x509
 
 from appliance.config.properties import parse_properties
 from benchmarks import kafka
+from console.model.secure import server_settings
 from penstock.local import Appliance
 
 pytestmark = pytest.mark.timeout(180)
@@ -37,7 +38,7 @@ def penstock(place, *words, code=0):
 def place(tmp_path_factory):
     """A folder in which somebody typed `penstock secure init --certificates` and made a client."""
     place = tmp_path_factory.mktemp("secured")
-    port = kafka.free_port()
+    port = kafka.free_ports(server_settings.PORTS)
     words = ("secure", "init", "--certificates", "--host", "localhost", "--port", str(port))
     penstock(place, *words)
     penstock(place, "secure", "client", "loader")

@@ -11,6 +11,7 @@ import pytest
 
 from appliance.config.properties import parse_properties
 from benchmarks import kafka
+from console.model.secure import server_settings
 from penstock.local import Appliance
 
 pytestmark = pytest.mark.timeout(240)
@@ -39,7 +40,7 @@ class Secured:
         self.folder = place / "penstock-secure"
         self.admin = str(self.folder / "clients/admin/client.properties")
         self.loader = str(place / "loader.properties")
-        port = str(kafka.free_port())
+        port = str(kafka.free_ports(server_settings.PORTS))
         self.said = penstock(place, "secure", "init", "--host", "localhost", "--port", port)
 
     def add_loader(self):

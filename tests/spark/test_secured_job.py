@@ -11,6 +11,7 @@ import pytest
 
 from appliance.config.properties import parse_properties
 from benchmarks import kafka
+from console.model.secure import server_settings
 from penstock.local import Appliance
 from tests.spark.conftest import JAVA_FOR_A_MINUTE, reason
 
@@ -50,7 +51,7 @@ def place(tmp_path_factory):
     if why := reason():
         pytest.skip(why)
     at = tmp_path_factory.mktemp("secured-job")
-    port = str(kafka.free_port())
+    port = str(kafka.free_ports(server_settings.PORTS))
     penstock(at, "secure", "init", "--host", "localhost", "--port", port)
     (at / "admin.properties").symlink_to("penstock-secure/clients/admin/client.properties")
     with Appliance(at / "data", properties(at / "penstock-secure/server.properties")):
