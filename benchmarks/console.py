@@ -17,6 +17,8 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
+from textual import events
+
 from appliance.base.ids import TopicId
 from appliance.observer.snapshot import take_snapshot
 from appliance.observer.traffic import Traffic
@@ -48,7 +50,8 @@ def main():
     keys.add_argument(
         "--busy", type=int, default=500, help="rows that change a second, with --made"
     )
-    keys.add_argument("--presses", type=int, default=300)
+    keys.add_argument("--presses", type=int, default=600)
+    keys.add_argument("--size", default="80x24", help="of the terminal")
     idle = what.add_parser("idle")
     idle.add_argument("--topics", type=int, default=1000)
     idle.add_argument("--sizes", nargs="+", default=["120x40", "200x50"])
@@ -68,7 +71,7 @@ def main():
             made = _Made(chosen.topics, chosen.partitions, chosen.groups, chosen.busy)
         else:
             _make(appliance.bootstrap, chosen.topics, chosen.partitions)
-        asyncio.run(_keys(appliance.bootstrap, chosen.presses, made))
+        asyncio.run(_keys(appliance.bootstrap, chosen, made))
 
 
 def _link(bootstrap):
@@ -158,14 +161,35 @@ class _MadeMeter(Meter):
         return observer, follower
 
 
-async def _keys(bootstrap, presses, made):
+class _Pressed(ConsoleApp):
+    """A console that knows when a key has its picture."""
+
+    _acted = None
+
+    async def on_event(self, event):
+        await super().on_event(event)
+        if isinstance(event, events.Key) and event.is_forwarded and self._acted is not None:
+            self._acted.set()
+
+    async def press(self, key):
+        """Until its action has run and the screen that it changed is drawn."""
+        self._acted, shown = asyncio.Event(), asyncio.Event()
+        self.simulate_key(key)
+        await self._acted.wait()
+        for _ in range(6):  # widgets tell the screen that they have changed
+            await asyncio.sleep(0)
+        self.screen.call_after_refresh(shown.set)
+        await shown.wait()
+
+
+async def _keys(bootstrap, chosen, made):
     before = _memory_mb()
     prepare()
     began = time.perf_counter()
-    app = ConsoleApp(_link(bootstrap), Place("topics"))
+    app = _Pressed(_link(bootstrap), Place("topics"))
     if made is not None:
         made.feed(app)
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with app.run_test(size=tuple(map(int, chosen.size.split("x")))) as pilot:
         if made is not None:
             app.set_interval(0.1, made.change)
         print(f"first picture after {(time.perf_counter() - began) * 1000:.0f} ms")
@@ -176,13 +200,10 @@ async def _keys(bootstrap, presses, made):
         print(f"all topics after {(time.perf_counter() - began) * 1000:.0f} ms")
         await _until(pilot, lambda: not app.world.facts.shown.value.since_start)
         took, alone, spent, of_key = [], [], [], {}
-        for n in range(presses):
+        for n in range(chosen.presses):
             key = KEYS[n % len(KEYS)]
-            seen = asyncio.Event()
             at, waited, used = time.perf_counter(), _waited_ms(), time.thread_time()
-            app.simulate_key(key)
-            app.call_after_refresh(seen.set)
-            await seen.wait()
+            await app.press(key)
             took.append((time.perf_counter() - at) * 1000)
             spent.append((time.thread_time() - used) * 1000)
             alone.append(max(0.0, took[-1] - (_waited_ms() - waited)))

@@ -27,6 +27,7 @@ from console.screens.at_terminal import AtTerminal, prepare
 from console.screens.changes.door import Door
 from console.screens.help import HelpScreen, list_keys
 from console.screens.journal import Journal
+from console.screens.key_time import KeyTime
 from console.screens.keys import Keys
 from console.screens.log import LogView
 from console.screens.palette import Everything
@@ -99,6 +100,7 @@ class ConsoleApp(AtTerminal):
         self._trouble, self._command_line = Words(name="trouble"), Words(name="line")
         self._tabs = Tabs()
         self._framed: object = None
+        self._key_time = KeyTime(self.world.hush)
 
     @property
     def here(self) -> Place:
@@ -132,13 +134,15 @@ class ConsoleApp(AtTerminal):
     # Sources ------------------------------------------------------------------------------------
 
     async def on_event(self, event: events.Event) -> None:
-        """Holds background work back while a key is handled."""
+        """Holds background work back while a key is handled. A key comes twice: from the terminal,
+        and from the widgets that have no use for it; then its action runs."""
         if isinstance(event, events.Key | events.MouseDown):
             self.world.hasten()
-        if isinstance(event, events.Key):
-            self.world.hush.begin_hush()
-            self.call_after_refresh(self.world.hush.end_hush)
+        if isinstance(event, events.Key) and not event.is_forwarded:
+            self._key_time.begin()
         await super().on_event(event)
+        if isinstance(event, events.Key) and event.is_forwarded:
+            self._key_time.end_soon()
 
     @property
     def _is_there(self) -> bool:
@@ -152,6 +156,7 @@ class ConsoleApp(AtTerminal):
         return self.screen_stack[0]
 
     def _tick(self) -> None:
+        self._key_time.tick()
         if not self._is_there or self.is_hung_up():
             return
         now = time.monotonic()
@@ -445,8 +450,9 @@ class ConsoleApp(AtTerminal):
         self._paint()
 
     def on_unmount(self) -> None:
-        """The process has its own zone back."""
+        """The process has its own zone and its collector of garbage back."""
         self.zone.restore()
+        self._key_time.end()
 
     def action_help(self) -> None:
         """The keys that work here."""

@@ -2,7 +2,8 @@
 leads."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
@@ -68,7 +69,7 @@ class GroupsView(View):
             self._beside()
             return
         typed = self.filter_text
-        found = {one.name: one for one in seen.listed if keeps(typed, one.name)}
+        found = {one.name: one for one in seen.listed if not typed or keeps(typed, one.name)}
         said = some(len(found), "group")
         risks = {one.group for one in self.world.risks.shown.value or ()}
         if typed:
@@ -82,6 +83,7 @@ class GroupsView(View):
             lambda key: _cells(found[key], seen.counts.get(key), key in risks, now_s),
             lambda key, n: _by(found[key], seen.counts.get(key), n),
             empty="no group matches: Esc shows all" if typed else _NONE_YET,
+            values=lambda names, n: _values(names, found, seen.counts, n),
         )
         self._beside()
 
@@ -129,6 +131,19 @@ def _leads(count: GroupCount) -> Cell:
 
 def _protocol(one: Listed) -> str:
     return "simple" if one.is_simple else one.kind
+
+
+def _values(
+    names: Sequence[str], found: Mapping[str, Listed], counts: Mapping[str, GroupCount], column: int
+) -> Iterable[str | float] | None:
+    """Of thousands of groups a few hundred are counted."""
+    if column < 2:
+        return map(attrgetter("name" if column == 0 else "state"), map(found.__getitem__, names))
+    if column == 2:
+        return None
+    counted = ((name, count) for name, count in counts.items() if name in found)
+    known = {name: _by(found[name], count, column) for name, count in counted}
+    return (known.get(name, -1) for name in names)
 
 
 def _by(one: Listed, count: GroupCount | None, column: int) -> str | float:

@@ -4,9 +4,9 @@ Cells are drawn as they are, never parsed as markup: what a broker calls its top
 screen. The cursor stays on its row when the rows change around it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
@@ -14,7 +14,7 @@ from rich.style import Style
 from textual import events
 from textual.binding import BindingType
 from textual.content import Content
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
@@ -109,10 +109,12 @@ class Rows(ScrollView, can_focus=True):
         self._keys: Sequence[str] = ()
         self._cells: Callable[[str], Sequence[Cell]] = lambda key: (key,)
         self._by: Callable[[str, int], Any] | None = None
+        self._values: Callable[[Sequence[str], int], Iterable[Any] | None] = lambda *_: None
         self._cursor = 0
         self._sorted: int | None = None
         self._longest = 0  # of the first cells on the screen so far
-        self._drawn: tuple[object, ...] = ()
+        self._drawn: _OnScreen | None = None
+        self._drawing: _Drawing | None = None
         self._made: dict[str, Sequence[Cell]] = {}
         """Cells of rows that were on the screen since the rows were given."""
         self._title_text = self._titled = ""
@@ -135,11 +137,13 @@ class Rows(ScrollView, can_focus=True):
         by: Callable[[str, int], Any] | None = None,
         *,
         empty: str | None = None,
+        values: Callable[[Sequence[str], int], Iterable[Any] | None] = lambda *_: None,
     ) -> None:
         """These rows from now on. cells: of a key, one for each column; called when it is seen. by:
-        what (key, column number) is sorted by, numbers with the greatest first."""
+        what (key, column number) is sorted by, numbers with the greatest first. values: the same
+        for all keys at once, for lists of thousands; None where it has no quicker way for it."""
         here = self.key
-        self._given, self._cells, self._by = keys, cells, by
+        self._given, self._cells, self._by, self._values = keys, cells, by, values
         self._made = {}
         self._empty = self._empty if empty is None else empty
         self._order()
@@ -189,8 +193,12 @@ class Rows(ScrollView, can_focus=True):
         if column is None or by is None:
             self._keys = self._given
             return
-        numbers = bool(self._given) and not isinstance(by(self._given[0], column), str)
-        self._keys = sorted(self._given, key=lambda key: by(key, column), reverse=numbers)
+        given = self._given
+        quick = self._values(given, column)
+        values = [by(key, column) for key in given] if quick is None else list(quick)
+        numbers = bool(values) and not isinstance(values[0], str)
+        order = sorted(range(len(values)), key=values.__getitem__, reverse=numbers)
+        self._keys = [given[at] for at in order]
 
     def _stay_on(self, key: str | None) -> None:
         was = self._cursor
@@ -200,22 +208,31 @@ class Rows(ScrollView, can_focus=True):
             except ValueError:  # it is gone
                 self._cursor = min(self._cursor, max(0, len(self._keys) - 1))
         self._fit()
-        if (drawn := self._on_screen()) != self._drawn:
-            self._drawn = drawn
-            self.refresh()
+        self._draw_changes()
         if self._cursor != was and self._is_seen(was):
             self.call_after_refresh(self._in_sight)
         if self.key != key:
             self._told(self.Moved)
 
-    def _on_screen(self) -> tuple[object, ...]:
-        """All that the lines on the screen are made of: nothing is drawn while it stays."""
+    def _on_screen(self) -> "_OnScreen":
         top, seen = self.scroll_offset.y, self._keys[self.scroll_offset.y :][: self.size.height]
         cells = tuple(map(self._cells_of, seen))
         self._see_names(cells)
-        marked = frozenset(self._marked.intersection(seen)) if self._marked else None
-        place = (self._cursor, top, len(self._keys), self.size, self._sorted, marked)
-        return (cells, place, self._empty, tuple(seen))
+        lines = tuple((key in self._marked, *of) for key, of in zip(seen, cells, strict=True))
+        around = (
+            top, len(self._keys), self.size, self._sorted, self._empty, self._longest, self._columns
+        )  # fmt: skip
+        return _OnScreen(lines, self._cursor - top, around)
+
+    def _draw_changes(self) -> None:
+        """Draws the lines that have changed, and nothing while all stay as they are."""
+        before, self._drawn = self._drawn, self._on_screen()
+        changed = self._drawn.find_changed(before)
+        if changed is None:
+            self.refresh()
+        elif changed:
+            width = self.size.width
+            self.refresh(*(Region(0, line + 1, width, 1) for line in changed))
 
     def _see_names(self, cells: Sequence[Sequence[Cell]]) -> None:
         """The first column becomes as wide as the longest of these names, up to the widest."""
@@ -281,8 +298,7 @@ class Rows(ScrollView, can_focus=True):
         before = self._cursor
         self._cursor = min(max(0, row), max(0, len(self._keys) - 1))
         self._in_sight()
-        self._drawn = self._on_screen()
-        self.refresh()
+        self._draw_changes()
         if self._cursor != before:
             self._told(self.Moved)
 
@@ -325,24 +341,37 @@ class Rows(ScrollView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         """One line of the screen: the titles, then rows from where it is scrolled to."""
-        width = self.scrollable_content_region.width
-        base = self.rich_style
+        drawing = self._drawing or self._begin_drawing()
+        width, base = drawing.width, drawing.base
         if y == 0:
             head = base + self.get_component_rich_style("rows--head", partial=True)
-            return self._line([self._head(*one) for one in self._seen()], width, head)
+            return self._line(drawing, [self._head(*one) for one in drawing.columns], head)
         row = y - 1 + self.scroll_offset.y
         if row >= len(self._keys):
             text = self._empty if not self._keys and y == 1 else ""
             dim = base + self.get_component_rich_style("rows--dim", partial=True)
             return Strip([Segment(set_cell_size(plain(text), width), dim)], width)
         given = self._cells_of(self._keys[row])
-        cells = [given[n] for n in self._shown()]
+        cells = [given[n] for n in drawing.shown]
         if self._keys[row] in self._marked:
             cells[0] = (f"● {_words(cells[0])}", "warn")
         if row == self._cursor and self.has_focus:
             style = base + self.get_component_rich_style("rows--cursor", partial=True)
-            return self._line(cells, width, style)
-        return self._line(cells, width, base)
+            return self._line(drawing, cells, style)
+        return self._line(drawing, cells, base)
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The lines of the screen; what they have in common is found once."""
+        self._drawing = self._begin_drawing()
+        try:
+            return super().render_lines(crop)
+        finally:
+            self._drawing = None
+
+    def _begin_drawing(self) -> "_Drawing":
+        width = self.scrollable_content_region.width
+        shown = fitting(self._columns, width)
+        return _Drawing(width, self.rich_style, shown, self._seen(shown, width))
 
     def _head(self, column: Column, width: int) -> str:
         sorted_by = self._sorted is not None and self._columns[self._sorted] is column
@@ -351,18 +380,17 @@ class Rows(ScrollView, can_focus=True):
     def _shown(self) -> list[int]:
         return fitting(self._columns, self.scrollable_content_region.width)
 
-    def _seen(self) -> list[tuple[Column, int]]:
+    def _seen(self, numbers: Sequence[int], width: int) -> list[tuple[Column, int]]:
         """The columns that are shown, with their widths."""
-        width = self.scrollable_content_region.width
-        shown = [self._columns[n] for n in self._shown()]
+        shown = [self._columns[n] for n in numbers]
         left = _left(shown, width)
         if not shown[0].width and len(shown) > 1:
             left = min(left, max(_NARROWEST, self._longest))
         return [(one, one.width or max(4, left)) for one in shown]
 
-    def _line(self, cells: Sequence[Cell], width: int, style: Style) -> Strip:
-        parts = []
-        for (column, size), cell in zip(self._seen(), cells, strict=True):
+    def _line(self, drawing: "_Drawing", cells: Sequence[Cell], style: Style) -> Strip:
+        parts, width = [], drawing.width
+        for (column, size), cell in zip(drawing.columns, cells, strict=True):
             own = style
             if not isinstance(cell, str) and cell[1]:
                 own = style + self.get_component_rich_style(f"rows--{cell[1]}", partial=True)
@@ -370,6 +398,35 @@ class Rows(ScrollView, can_focus=True):
             parts.append(Segment(_fit(text, size, right=column.right), own))
             parts.append(Segment(" " * _GAP, style))
         return Strip(parts[:-1]).adjust_cell_length(width, style).crop(0, width)
+
+
+class _Drawing(NamedTuple):
+    """What all lines of a picture have in common. shown: the numbers of the columns; columns: these
+    with their widths."""
+
+    width: int
+    base: Style
+    shown: Sequence[int]
+    columns: Sequence[tuple[Column, int]]
+
+
+class _OnScreen(NamedTuple):
+    """All that a picture is made of. lines: whether a row is marked, and its cells; cursor: the
+    line that has it; around: what every line depends on."""
+
+    lines: tuple[tuple[Any, ...], ...]
+    cursor: int
+    around: tuple[object, ...]
+
+    def find_changed(self, before: "_OnScreen | None") -> list[int] | None:
+        """The lines that differ from those of another picture; None: all may."""
+        if before is None or self.around != before.around or len(self.lines) != len(before.lines):
+            return None
+        pairs = zip(self.lines, before.lines, strict=True)
+        changed = {line for line, (now, was) in enumerate(pairs) if now != was}
+        if self.cursor != before.cursor:
+            changed |= {self.cursor, before.cursor}
+        return sorted(changed)
 
 
 def fitting(columns: Sequence[Column], width: int) -> list[int]:

@@ -128,9 +128,11 @@ class Hush:
     def __init__(self) -> None:
         self._free = threading.Event()
         self._free.set()
+        self._until_s = 0.0
 
     def begin_hush(self) -> None:
         """A key was pressed."""
+        self._until_s = time.monotonic() + _HUSH_S
         self._free.clear()
 
     def end_hush(self) -> None:
@@ -139,7 +141,8 @@ class Hush:
 
     def breathe(self) -> None:
         """For the threads: go on when nobody is waiting, or has been for long enough."""
-        self._free.wait(_HUSH_S)
+        if not self._free.is_set():
+            self._free.wait(max(0.0, self._until_s - time.monotonic()))
 
 
 def run(source: Source[Any], hand_over: Callable[[Source[Any], Any], object]) -> None:

@@ -1,7 +1,7 @@
 """Topics: every topic with its size and its traffic of the last two minutes."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, ClassVar, Final
 
@@ -67,6 +67,7 @@ class TopicsView(View):
                 list(found),
                 lambda name: _local(name, facts, oldest),
                 lambda n, c: _by(n, facts, oldest, c),
+                lambda names, c: _values(names, found, c),
             )
             return
         seen = self.world.topics.shown.value
@@ -77,7 +78,7 @@ class TopicsView(View):
         self.query_one(Rows).show_rows([], lambda key: (key,), empty=self.waiting())
         self._beside()
 
-    def _paint(self, names: list[str], cells: Any, by: Any) -> None:
+    def _paint(self, names: list[str], cells: Any, by: Any, values: Any = lambda *_: None) -> None:
         typed = self.filter_text
         shown = [name for name in names if (keeps(typed, name) if typed else name[:2] != "__")]
         hidden = len(names) - len(shown)
@@ -90,7 +91,7 @@ class TopicsView(View):
             said += "; sizes and rates are known of an appliance of this host only"
         self.query_one(Words).show_parts((said, "dim"))
         empty = "no topic matches: Esc shows all" if typed else "no topic yet: n makes one"
-        self.query_one(Rows).show_rows(shown, cells, by, empty=empty)
+        self.query_one(Rows).show_rows(shown, cells, by, empty=empty, values=values)
         self._beside()
 
     def _beside(self) -> None:
@@ -199,6 +200,13 @@ _OF_TOPIC: Final[dict[int, Callable[[TopicRate], str | float]]] = {
     12: attrgetter("offline"),
 }  # fmt: skip
 """By the number of the column: 10,000 rows are sorted while somebody waits."""
+
+
+def _values(
+    names: Sequence[str], found: Mapping[str, TopicRate], column: int
+) -> Iterable[str | float] | None:
+    of_topic = _OF_TOPIC.get(column)
+    return map(of_topic, map(found.__getitem__, names)) if of_topic is not None else None
 
 
 def _by(name: str, facts: Facts, oldest: Mapping[str, int], column: int) -> str | float:
