@@ -5,6 +5,7 @@
 Nothing here asks a broker, and no thread touches a widget.
 """
 
+import asyncio
 import gc
 import time
 from typing import Any, ClassVar, Final
@@ -45,6 +46,10 @@ _OURS: Final = frozenset(one.call.partition("(")[0] for one in ACTIONS if one.sc
 _BESIDE: Final = ("quit", "suspend_process")
 """Work beside a dialog too."""
 _TICK_S: Final = 0.25
+_TOGETHER_S: Final = 0.05
+"""Answers that come so soon after each other are painted together."""
+_EARLY_S: Final = 0.3
+"""A source is asked so much earlier where another is asked anyway: then they are together."""
 _OLD_S: Final = 10.0
 _VIEWS_MOST: Final = 8
 
@@ -100,6 +105,7 @@ class ConsoleApp(AtTerminal):
         self._trouble, self._command_line = Words(name="trouble"), Words(name="line")
         self._tabs = Tabs()
         self._framed: object = None
+        self._paints: asyncio.TimerHandle | None = None
         self._key_time = KeyTime(self.world.hush)
 
     @property
@@ -161,8 +167,10 @@ class ConsoleApp(AtTerminal):
             return
         now = time.monotonic()
         if not self.is_paused and not self.door.in_flight:
-            for source in self.world.asked(self.here):
-                if source.due(now):
+            asked = tuple(self.world.asked(self.here))
+            early_s = _EARLY_S if any(one.due(now) for one in asked) else 0.0
+            for source in asked:
+                if source.due(now + early_s):
                     sources.run(
                         source, lambda one, answer: self.post_message(self.Told(one, answer))
                     )
@@ -174,7 +182,7 @@ class ConsoleApp(AtTerminal):
 
     def on_console_app_told(self, event: Told) -> None:
         """A thread has handed over what it heard."""
-        source, answer = event.source, event.answer
+        source, answer, is_first = event.source, event.answer, event.source.shown.value is None
         if self.world.is_large(source) and source.shown.value is None:
             gc.freeze()  # it stays: looking through it for garbage holds up keys for 200 ms
         source.ended(time.monotonic(), answer)
@@ -184,11 +192,15 @@ class ConsoleApp(AtTerminal):
             source.name, time.time(), line=source.line, took_s=source.took_s,
             problem="" if is_usual else told, outcome=told if is_usual else "",
         )  # fmt: skip
-        if not self._is_there:
-            return
-        self._paint()
+        if is_first:
+            self._paint()
+        elif self._paints is None:
+            self._paints = asyncio.get_running_loop().call_later(_TOGETHER_S, self._paint)
 
     def _paint(self) -> None:
+        self._paints = None
+        if not self._is_there:
+            return
         if self.view.is_ready:
             self.view.paint()
         self._frame(time.monotonic())

@@ -117,9 +117,12 @@ class TimeChart(Widget):
         before, self._drawn_size = self._drawn, self.size
         framed = self.has_class("framed")
         titles = self.describe_frame() if framed else ("", "")
-        if titles != self._titles:
-            self._titles = titles
-            self.border_title, self.border_subtitle = map(Content, titles)
+        (title, words), (old_title, old_words) = titles, self._titles
+        self._titles = titles
+        if title != old_title:
+            self.border_title = Content(title)
+        if words != old_words:
+            self.border_subtitle = Content(words)
         self._drawn = self.draw_framed() if framed else self.draw_lines()
         return self._drawn != before
 

@@ -334,6 +334,13 @@ class Rows(ScrollView, can_focus=True):
         anew where all were seen and all are."""
         room = Size(self.scrollable_content_region.width, len(self._keys) + 1)
         before, seen = self.virtual_size, self.size.height
+        if room == before:
+            return
+        is_scrolled = room.width == before.width and min(room.height, before.height) > seen + 1
+        if is_scrolled and self.scroll_offset.y <= room.height - self.container_size.height:
+            self.set_reactive(ScrollView.virtual_size, room)
+            self._scroll_update(room)  # the bar moves, and nothing else
+            return
         if room.width != before.width or max(room.height, before.height) > seen:
             self.virtual_size = room
 

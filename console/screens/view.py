@@ -211,6 +211,9 @@ class Words(Static):
 
     def _fits_as(self, before: str) -> bool:
         """True if the text takes exactly the room that `before` took."""
+        styles = self.styles
+        if not styles.is_auto_width and styles.height is not None and not styles.is_auto_height:
+            return True
         was, now = _widths(before), _widths(self.told)
         if self.styles.is_auto_width or len(was) != len(now):
             return was == now

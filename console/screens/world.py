@@ -78,6 +78,8 @@ _LISTED: Final = (TRASH, TXNS)
 _BESIDE: Final = {TOPICS: TOPIC, GROUPS: GROUP, RECORDS: RECORD, TAIL: RECORD}
 """List → the kind of what stands beside it in a wide window."""
 _NEVER_S: Final = float("inf")
+_LOCAL_S: Final = 1.2
+"""Between two looks at what an appliance of this host counts."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -114,7 +116,7 @@ class World:
         self.disks, self.versions = self._of_each_node()
         self.facts: Source[Facts] = Source(
             "counters", self._reading("penstock stats"), self._asking(lambda _: local.read_facts()),
-            every_s=1, retry_s=2, still=resting.still_facts,
+            every_s=_LOCAL_S, retry_s=2, still=resting.still_facts,
         )  # fmt: skip
         self.folders: Source[list[disk.LogFolder]] = Source(
             "disks", "", self._asking(read_folders), every_s=10, retry_s=2,
@@ -442,7 +444,7 @@ class World:
     ) -> Source[T]:
         """A source read from an appliance's folder. look: is given the folder."""
         asked = self._asking(lambda _: look(self.data_dir))
-        return Source(name, line, asked, every_s=1, retry_s=2, still=still)
+        return Source(name, line, asked, every_s=_LOCAL_S, retry_s=2, still=still)
 
     def _of_each_node(self) -> tuple[Source[dict[int, Disks]], Source[Told]]:
         """The sources that ask each node."""
