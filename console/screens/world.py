@@ -78,8 +78,7 @@ _LISTED: Final = (TRASH, TXNS)
 _BESIDE: Final = {TOPICS: TOPIC, GROUPS: GROUP, RECORDS: RECORD, TAIL: RECORD}
 """List → the kind of what stands beside it in a wide window."""
 _NEVER_S: Final = float("inf")
-_LOCAL_S: Final = 1.2
-"""Between two looks at what an appliance of this host counts."""
+_LOCAL_S: Final = 1.2  # between two looks at what an appliance of this host counts
 
 
 @dataclass(slots=True, frozen=True)
