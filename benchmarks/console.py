@@ -4,7 +4,7 @@
 screen that shows it. `--made`: over tables of an appliance that were made up in this process, with
 rows that change all the time, and groups; for more partitions than this host lets a process
 have files open. `python -m benchmarks.console idle`: what each view costs while nobody presses a
-key, at terminals of their own.
+key, at terminals of their own. `link`: the bytes that a key sends to the terminal.
 """
 
 import argparse
@@ -61,10 +61,17 @@ def main():
     idle.add_argument("--at-once", type=int, default=4, help="consoles beside each other")
     idle.add_argument("--moves", action="store_true", help="with 50 records a second")
     idle.add_argument("--to", help="file for the table")
+    link = what.add_parser("link")
+    link.add_argument("--topics", type=int, default=1000)
+    link.add_argument("--sizes", nargs="+", default=["80x24", "120x40", "200x50"])
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as home, Appliance(Path(home) / "data") as appliance:
         if chosen.what == "idle":
             console_idle.run(chosen, appliance.bootstrap)
+            return
+        if chosen.what == "link":
+            sizes = [tuple(map(int, one.split("x"))) for one in chosen.sizes]
+            console_idle.measure_link(appliance.bootstrap, chosen.topics, sizes)
             return
         made = None
         if chosen.made:

@@ -19,6 +19,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from benchmarks import procstat, tables
 
@@ -68,6 +69,13 @@ class Seat:
                 self.written += len(some)
                 if self.written > 2000:
                     self.first.set()
+
+    def bytes_of(self, keys, settle_s):
+        """How many bytes go to the terminal in so many seconds after these keys."""
+        before = self.written
+        os.write(self._ours, keys.encode())
+        time.sleep(settle_s)  # the picture is what came by then
+        return self.written - before
 
     def close(self):
         self.process.send_signal(signal.SIGTERM)
@@ -156,6 +164,38 @@ class Moves:
         while not self._over.is_set():
             reader.consume(100, 0.2)
         reader.close()
+
+
+PRESSED = (
+    ("another row: j", "j"), ("half a page: Ctrl-D", "\x04"), ("the last row: G", "G"),
+    ("another view: 3", "3"), ("into a group: Enter", "\r"), ("back: Esc", "\x1b"),
+    ("a letter of a filter", "2/0"), ("help: ?", "\x1b?"),
+)  # fmt: skip
+_LINK_BYTES: Final = 10_000
+"""A second over 80 kbit/s."""
+
+
+def measure_link(bootstrap, topics, sizes):
+    """Prints the bytes of a console's pictures, and what they take over 80 kbit/s."""
+    fill(bootstrap, topics)
+    found = {}
+    for size in sizes:
+        seat = Seat(["-b", bootstrap], size)
+        try:
+            seat.first.wait(_FIRST_S)
+            time.sleep(10)
+            found["first pictures, of 10 s", size] = seat.written
+            found["topics: 2", size] = seat.bytes_of("2", 2)
+            for what, keys in PRESSED:
+                found[what, size] = seat.bytes_of(keys, 2)
+        finally:
+            seat.close()
+    head = ["a key", *(f"{w} × {h}: bytes, s" for w, h in sizes)]
+    lines = [
+        [what, *(f"{found[what, size]:,}, {found[what, size] / _LINK_BYTES:.1f}" for size in sizes)]
+        for what in dict.fromkeys(what for what, _ in found)
+    ]
+    print(tables.render(head, lines, markdown=True))
 
 
 def run(chosen, bootstrap):

@@ -183,7 +183,7 @@ def _check_form(data: bytes, where: str) -> None:
     old = _JAVA.get(data[:4])
     if old is not None:
         raise ConfigError(
-            f"{where}: it is of the old form {old}, which only Java reads; make PKCS12 of it:"
+            f"{where}: it has the old format {old}, which only Java reads; convert it to PKCS12:"
             " keytool -importkeystore -srckeystore OLD -destkeystore NEW -deststoretype pkcs12"
         )
     if data[:1] != b"\x30":

@@ -18,10 +18,10 @@ from appliance.config.setting import (
 )
 
 _NO_PLUGINS: Final = "tiered segments go to the store of penstock.remote.storage.url, and their records lie beside each log"
-_NO_FOLLOWERS: Final = "tiered storage is for one node alone, and nobody follows it"
+_NO_FOLLOWERS: Final = "tiered storage is for one node alone, which has no followers"
 _NO_CALLBACK: Final = "quotas are decided by the appliance itself"
 _BUCKET: Final = "limits of copying and replication hold from one fifth of a second to the next"
-_EXACT: Final = "what is due is done at once"
+_EXACT: Final = "due work is done at once"
 _NO_TWO_PHASES: Final = "two-phase commit (KIP-939) is not served"
 SELECTORS: Final = (
     "org.apache.kafka.common.replica.LeaderSelector",

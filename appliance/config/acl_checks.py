@@ -70,8 +70,7 @@ def check(config: BrokerConfig) -> Iterator[str]:
     name = config.text(CLASS_NAME)
     if name and name != STANDARD:
         raise ConfigError(
-            f"{CLASS_NAME}: {name} is not served, and nobody should believe that it is in force;"
-            f" ACLs are decided as {STANDARD} does, take that"
+            f"{CLASS_NAME}: {name} is not supported; ACLs are decided as by {STANDARD}: set that"
         )
     users = (*super_users(config), *nodes(config)[0])
     alone = config.is_broker and config.is_controller and not config.seeds()
@@ -83,8 +82,8 @@ def check(config: BrokerConfig) -> Iterator[str]:
         )
     if name and not super_users(config) and not is_open(config):
         yield (
-            f"{CLASS_NAME} without {SUPER_USERS} locks everybody out who has no rules, so nobody"
-            f" makes the first; name an administrator, for example {SUPER_USERS}=User:admin"
+            f"{CLASS_NAME} without {SUPER_USERS}: no principal may add the first ACL; name an"
+            f" administrator, for example {SUPER_USERS}=User:admin"
         )
 
 
@@ -92,7 +91,7 @@ def check_idle(config: BrokerConfig) -> Iterator[str]:
     """A warning about settings of an authorizer that there is not."""
     for key in (SUPER_USERS, OPEN):
         if config.entry(key) is not None and not is_secured(config):
-            yield f"{key} has no effect without {CLASS_NAME}: whoever connects may do everything"
+            yield f"{key} has no effect without {CLASS_NAME}: every client may do everything"
 
 
 def check_nodes(config: BrokerConfig) -> Iterator[str]:

@@ -47,7 +47,7 @@ def voters(config: BrokerConfig) -> Said:
         )
     elif len(found) % 2 == 0:
         yield (
-            f"{_VOTERS}: {len(found)} voters go on without {len(found) // 2 - 1} of them, as"
+            f"{_VOTERS}: {len(found)} voters tolerate the loss of {len(found) // 2 - 1}, as"
             f" {len(found) - 1} do; an odd number is better"
         )
 

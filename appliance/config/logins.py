@@ -116,7 +116,7 @@ def remark(listener: str, base: str, protocol: str | None, config: BrokerConfig)
     """Why a setting of logins of that listener has no effect; "" when it has."""
     mechanism, _ = mechanism_of(base)
     if protocol not in PROTOCOLS:
-        return f"{listener} stands for {protocol}, and nobody logs in there"
+        return f"{listener} has the protocol {protocol}, which has no logins"
     if mechanism and mechanism.upper() not in config.list(config.key_for(listener, MECHANISMS)):
         return f"{listener} does not offer {mechanism.upper()}: {MECHANISMS}"
     return ""

@@ -66,7 +66,7 @@ def _refusal(at: str) -> str:
     lines = (
         f"{LISTENER}: other hosts can reach {at} without credentials, and read there the names of"
         " topics, groups and clients. One of these keeps strangers out:",
-        f"  {BASIC}=NAME:PASSWORD, with {PROTOCOL}={SSL} so that nobody overhears it",
+        f"  {BASIC}=NAME:PASSWORD, with {PROTOCOL}={SSL}, which encrypts it",
         f"  {PROTOCOL}={SSL} and {key_of(NAME, open_listeners.CLIENT_AUTH)}=required: clients with"
         " a certificate alone",
         f"  {LISTENER}=localhost:PORT: this host alone",

@@ -75,7 +75,7 @@ def refusal(config: BrokerConfig, found: list[Endpoint]) -> str:
     told = " and ".join(f"{one.name}://{in_url(one.host)}:{one.port}" for one in found)
     speaks = any(config.protocols().get(one.name) == "SSL" for one in found)
     lines = (
-        f"listeners: other hosts can reach {told} without authentication, and whoever connects"
+        f"listeners: other hosts can reach {told} without authentication, and every client"
         " can do everything. These commands set up TLS and logins:",
         *(f"  {one}" for one in COMMANDS),
         *([f"{CLIENT_AUTH}=required serves only clients with a certificate."] if speaks else []),

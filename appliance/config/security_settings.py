@@ -31,9 +31,9 @@ _VERSIONS: Final = (
 _BUILDER: Final = "principals are made as by Apache Kafka's own builder"
 
 SECURITY: Final = (
-    Setting("authorizer.class.name", STRING, "", "What decides who may do what; \"\": nobody does, and everybody may do everything. org.apache.kafka.metadata.authorizer.StandardAuthorizer: ACLs."),
-    Setting("super.users", STRING, "", "Who may do everything, as TYPE:NAME with semicolons between them; read by the authorizer."),
-    Setting("penstock.node.principals", STRING, "", "Principals that are nodes of the cluster, as TYPE:NAME with semicolons between them, known by a certificate on a listener with the protocol SSL or by a login on a SASL listener between nodes: they may do everything, and without an authorizer nobody else may act as a node. Empty: whoever may do CLUSTER_ACTION acts as a node; without an authorizer, where nodes log in, the user that this node logs in as."),
+    Setting("authorizer.class.name", STRING, "", "The authorizer; \"\": none, every client may do everything. org.apache.kafka.metadata.authorizer.StandardAuthorizer: ACLs."),
+    Setting("super.users", STRING, "", "Principals that may do everything, as TYPE:NAME with semicolons between them; read by the authorizer."),
+    Setting("penstock.node.principals", STRING, "", "Principals that are nodes of the cluster, as TYPE:NAME with semicolons between them, known by a certificate on a listener with the protocol SSL or by a login on a SASL listener between nodes: they may do everything, and without an authorizer no other principal may act as a node. Empty: every principal with CLUSTER_ACTION may act as a node; without an authorizer, where nodes log in, the user that this node logs in as."),
     Setting("allow.everyone.if.no.acl.found", BOOLEAN, False, "Whether a thing without ACLs is open to all; read by the authorizer."),
     Setting("sasl.enabled.mechanisms", LIST, ("GSSAPI",), "The SASL mechanisms that listeners of clients offer who log in (SASL_PLAINTEXT, SASL_SSL): PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER.", mode=PER_BROKER),
     Setting("sasl.mechanism.inter.broker.protocol", STRING, "GSSAPI", "The SASL mechanism by which brokers log in at brokers, where they reach one another by a SASL listener: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512.", mode=PER_BROKER),

@@ -91,7 +91,7 @@ class NodeRows:
         return self.refuse(
             f"{count} partition(s) do not fit: there is room on {', on '.join(named)}. Ask for"
             f" fewer partitions or replicas, name other nodes, delete topics, or raise {MOST} on"
-            " the nodes named and start them anew."
+            " the nodes named and restart them."
         )
 
     def refuse(self, why: str) -> PeerError:

@@ -327,7 +327,7 @@ class _Epochs:
             return  # derived, and written late
         begins = dict(zip(file.epochs, file.starts, strict=True)).get(epoch, -1)
         if not before <= begins <= base and (before or begins > base):
-            told = f"that it begins at {begins}" if begins >= 0 else "nothing of it"
+            told = f"that it begins at {begins}" if begins >= 0 else "nothing about it"
             self._tell(base, f"the batch at offset {base} begins epoch {epoch}, it says {told}")
 
     def _tell(self, offset: int, text: str) -> None:

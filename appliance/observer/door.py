@@ -122,7 +122,7 @@ def segment(data_dir: str) -> str:
         pass
     except PermissionError:
         raise NotThere(
-            f"process {pid} works in {data_dir} and belongs to somebody else:"
+            f"process {pid} works in {data_dir} and belongs to another user:"
             " ask as the user that runs the appliance, or as root"
         ) from None
     if not found or not locked:

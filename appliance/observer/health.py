@@ -44,7 +44,7 @@ DEAD_NS: Final = 30 * _S
 STALLED_NS: Final = 5 * _S
 """Records are visible some 50 ms after they were written."""
 NOBODY_VOTES: Final = (
-    f"nobody votes yet, and none of controller.quorum.bootstrap.servers knows a voter: {BEGINS}"
+    f"no voter yet, and none of controller.quorum.bootstrap.servers knows one: {BEGINS}"
 )
 _REST: Final = 100
 """Times as long as a look at all rows took: with very many it is a percent of a core."""

@@ -150,4 +150,4 @@ def _check_offer(answer: Any, mechanism: str) -> None:
     if answer.error_code == _UNSUPPORTED_MECHANISM:
         offered = ", ".join(answer.mechanisms) or "none"
         raise LoginRefused(f"mechanism {mechanism} is not offered there: {offered}")
-    raise LoginRefused("nobody logs in there: it is a listener without SASL")
+    raise LoginRefused("the listener has no SASL")

@@ -66,7 +66,7 @@ class ServiceManager:
             return True
         still = self._fleet.still(now_ns)
         if still and still != self._still:
-            why = "it stands still and cannot be replaced"
+            why = "it hangs and cannot be replaced"
             self._log.event(ERROR, "appliance-stuck", child=still, cause=why)
         self._still = still
         return not still

@@ -151,7 +151,7 @@ class Succession:
                 environment[_GUESTS] = str(_survives(handed_connection.pack(kept, names), over))
             _exec(command, environment, [one.sock.fileno() for one in listening])
         except OSError as problem:
-            cause = f"{command[0]}: {problem.strerror}; all is flushed, and nobody serves"
+            cause = f"{command[0]}: {problem.strerror}; all is flushed, and no process serves"
             self._log.event(ERROR, "successor-not-started", cause=cause)
 
 

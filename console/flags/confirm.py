@@ -44,7 +44,7 @@ def confirm_names(
     _need_terminal(what)
     expected = names[0] if len(names) == 1 else str(len(names))
     kind = "the name" if len(names) == 1 else f"how many {things} these are"
-    if _ask(f"{what}. {then} Type {kind} to go on: ") != expected:
+    if _ask(f"{what}. {then} Type {kind} to continue: ") != expected:
         raise Failure("nothing was changed", name="CANCELLED")
 
 

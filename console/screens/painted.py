@@ -11,12 +11,15 @@ from collections.abc import Iterable
 from typing import Final
 
 from rich.cells import get_character_cell_size
+from rich.color import ColorSystem
 from rich.console import Console
 from rich.control import Control
 from rich.segment import Segment
 from rich.style import Style
 from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
 from textual.strip import Strip
+
+from console.screens.pen import Pen
 
 Cell = tuple[str, Style | None]
 """A character with what is drawn over it, and its style; "" behind a character of two cells."""
@@ -32,11 +35,12 @@ class Changed(CompositorUpdate):
 
     def render_segments(self, console: Console) -> str:
         """The terminal sequences that draw them."""
-        parts = []
+        pen = Pen(console._color_system or ColorSystem.TRUECOLOR)
         for y, x, strip in self.runs:
-            parts.append(Control.move_to(x, y).segment.text)
-            parts.append(strip.render(console))
-        return "".join(parts)
+            pen.move_to(Control.move_to(x, y).segment.text)
+            for text, style, _ in strip:
+                pen.write(text, style)
+        return pen.finish()
 
 
 class Painted:
@@ -70,7 +74,7 @@ class Painted:
         self._lines, known = lines, self._width == region.width and len(before) == len(lines)
         self._width = region.width
         if not known:
-            return update
+            return Changed([(y, 0, _strip(line)) for y, line in enumerate(lines) if line])
         runs: list[tuple[int, int, Strip]] = []
         for y, (was, now) in enumerate(zip(before, lines, strict=True)):
             if was != now:

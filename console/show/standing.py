@@ -77,7 +77,7 @@ def _cluster(seen: ClusterSeen) -> str:
     if not seen.several:
         return f"one node alone, {', '.join(map(str, seen.nodes.all))}; nothing is replicated"
     lives = len(seen.nodes.all) - len(seen.missing)
-    leads = f"node {leader} leads" if leader is not None else "nobody leads"
+    leads = f"node {leader} leads" if leader is not None else "no node leads"
     voters = ", ".join(map(str, seen.voters))
     told = f"{lives} of {len(seen.nodes.all)} nodes; {leads} the metadata, voters {voters}"
     if seen.health is not None:

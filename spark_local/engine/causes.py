@@ -163,7 +163,7 @@ def _of_table(text: str, job: str) -> JobError | None:
         return JobError("rows of a table that is read were changed or deleted", remedy)
     if _EXPIRED.search(text):
         problem = "snapshots of a table that is read have expired before the job read them"
-        return JobError(problem, f"penstock job reset {job} begins anew with what is there")
+        return JobError(problem, f"penstock job reset {job} starts over with what is there")
     return None
 
 

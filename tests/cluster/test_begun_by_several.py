@@ -80,8 +80,8 @@ def test_nobody_votes_until_one_stands_alone_and_the_others_are_told_so(tmp_path
         nodes.wait(lambda: "nobody-votes" in one.output(), "it says so")
         assert "--standalone" in one.output()
         waited = run("wait", "--data", str(one.data), "--timeout", "0", code=4)
-        assert "not ready: nobody votes yet" in waited.stderr and "--standalone" in waited.stderr
-        assert "nobody votes yet" in run("status", "--data", str(one.data), code=2).stdout
+        assert "not ready: no voter yet" in waited.stderr and "--standalone" in waited.stderr
+        assert "no voter yet" in run("status", "--data", str(one.data), code=2).stdout
         nodes.stop(1)
         one.words = ("--standalone",)
         nodes.start(1)

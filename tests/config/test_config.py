@@ -101,7 +101,7 @@ def test_a_wrong_value_is_refused_with_key_value_and_range(line, words):
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
-        (SECURED, "locks everybody out"),
+        (SECURED, "no principal may add the first ACL"),
         ("super.users=User:a", "super.users has no effect without authorizer.class.name"),
         ("allow.everyone.if.no.acl.found=true", "has no effect without authorizer.class.name"),
         (SECURED + "allow.everyone.if.no.acl.found=true", ""),
@@ -415,7 +415,7 @@ def test_voters_that_cannot_be_are_refused(settings, words):
     ("settings", "words"),
     [
         ({"controller.quorum.voters": "1@a:9093,2@b:1"}, "both of 2 voters"),
-        ({"controller.quorum.voters": f"{VOTERS},4@d:1"}, "4 voters go on without 1 of them"),
+        ({"controller.quorum.voters": f"{VOTERS},4@d:1"}, "4 voters tolerate the loss of 1"),
         ({"controller.quorum.voters": "1@localhost:9093,2@b:1,3@c:1"}, "localhost is another host"),
         ({"listeners": "PLAINTEXT://:9092,CONTROLLER://localhost:9093"}, "on localhost alone"),
         (

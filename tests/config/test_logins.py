@@ -71,7 +71,10 @@ def test_what_cannot_be_served_is_refused_by_its_name(settings, words):
         (SCRAM | {f"{OWN}plain.sasl.jaas.config": JAAS}, "does not offer PLAIN"),
         (SCRAM | {"sasl.jaas.config": JAAS}, "a login is one listener's"),
         (SCRAM | {f"{OWN}sasl.jaas.config": JAAS}, "a login is one listener's"),
-        (PLAIN | {"listener.name.plaintext.plain.sasl.jaas.config": JAAS}, "nobody logs in there"),
+        (
+            PLAIN | {"listener.name.plaintext.plain.sasl.jaas.config": JAAS},
+            "has the protocol PLAINTEXT, which has no logins",
+        ),
         (PLAIN | {"sasl.kerberos.service.name": "kafka"}, "Kerberos .GSSAPI. is not served"),
         (PLAIN | {"sasl.oauthbearer.expected.issuer": "x"}, "no listener offers OAUTHBEARER"),
         (PLAIN | {"delegation.token.expiry.time.ms": "5"}, "delegation tokens are disabled"),

@@ -209,7 +209,7 @@ def test_records_are_trimmed_once_the_name_is_typed(filled):
         await seat.type("30")
         await seat.press("tab", "0", "enter")
         await seat.plan()
-        await seat.sees("records", "30", "size, about", "read by", "Type cut to go on")
+        await seat.sees("records", "30", "size, about", "read by", "Type cut to continue")
         await seat.type("cup")
         await seat.press("enter")
         await seat.sees("nothing was done")
@@ -246,7 +246,7 @@ def test_a_topic_is_deleted_by_its_name_and_brought_back(filled):
         assert found.records == 100
         await seat.press("u")
         await seat.plan()
-        await seat.sees("Delete topic gone", "Type gone to go on")
+        await seat.sees("Delete topic gone", "Type gone to continue")
         await seat.press("escape")
         await seat.back()
         assert "gone" in known(filled.bootstrap)

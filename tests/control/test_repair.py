@@ -187,7 +187,7 @@ def test_the_log_of_one_of_several_voters_is_set_aside_and_nothing_is_cut_off(tm
     quorum_state.write_state(DISK, str(folder), known, dynamic=False, voters=(1, 2, 3))
     flip(segment(tmp_path), places[1] + 9)  # a snapshot has it, which others know nothing of
     before = segment(tmp_path).read_bytes()
-    with pytest.raises(StorageFailed, match="the other voters have all of it"):
+    with pytest.raises(StorageFailed, match="the other voters have the whole log"):
         open_log(DISK, str(tmp_path), 1 << 20, 1000, clean=True, alone=False)
     assert segment(tmp_path).read_bytes() == before
     made = repair.plan(DISK, str(tmp_path), node_id=1)

@@ -12,7 +12,7 @@ from tests.pages.typing_world import world as made_world
 
 BLOCKS = [block for path in READ for block in blocks(path) if block.page not in MADE]
 LISTED = [*HERE, *ELSEWHERE, *NOT_RUN]
-ASKS = re.compile(r"\[y/N\] |to go on: ")
+ASKS = re.compile(r"\[y/N\] |to continue: ")
 FILES = {"docs/jobs.md": "delays.toml"}
 """Pages whose first block of TOML is the file that their commands name."""
 

@@ -89,7 +89,7 @@ class Channel:
         elif self.controller == self._node_id:
             self._own(api_key, HIGHEST[api_key], values, done)
         else:
-            done(PeerError(NOT_CONTROLLER, "nobody is known to be the controller"))
+            done(PeerError(NOT_CONTROLLER, "no controller is known"))
 
     def _told(self, api_key: int, done: Done, answer: Any) -> None:
         try:

@@ -74,9 +74,9 @@ def open_or_format(
     others = config.joins if first is None else first.several
     if (set(voters) - {node_id} or others) and not cluster_id:
         raise ConfigError(
-            f"{data_dir} is empty, and which cluster it is to belong to is not said: start every"
-            " node of it with the same --cluster-id, that of those which run already, or for a"
-            f" new cluster this one: --cluster-id {fresh}"
+            f"{data_dir} is empty, and no cluster id is given: start every node with the same"
+            " --cluster-id, that of the nodes which already run, or for a new cluster"
+            f" --cluster-id {fresh}"
         )
     cluster_id = cluster_id or fresh
     directory = None if first is None else first.directory(node_id)

@@ -25,7 +25,7 @@ ALONE: Final = (
     " penstock metadata repair DATA-FOLDER --dry-run"
 )
 OF_SEVERAL: Final = (
-    "the other voters have all of it: while they run,"
+    "the other voters have the whole log: while they run,"
     " penstock metadata repair DATA-FOLDER sets it aside here, and the next start fetches it"
 )
 """What can be done about damage."""

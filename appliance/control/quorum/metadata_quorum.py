@@ -48,9 +48,9 @@ from appliance.wire.batch import HEADER_SIZE, NewRecord, checksum_holds, read_he
 _AT_ONCE: Final = 1000
 """Records that `advance` replays on a follower before it lets others go on: some 10 ms."""
 _NO_EPOCH_LEFT: Final = (
-    "{}: the log ends in epoch {}, behind which nobody can be elected. Where this node alone votes,"
-    " penstock metadata repair gives the log a new epoch; of several voters one begins anew from a"
-    " backup of before (penstock restore)"
+    "{}: the log ends in epoch {}, the last one: no leader can be elected. If this node is the"
+    " only voter, penstock metadata repair gives the log a new epoch; else restore one voter"
+    " from an earlier backup (penstock restore)"
 )
 
 

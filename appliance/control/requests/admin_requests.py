@@ -62,7 +62,9 @@ AUTO_CREATED: Final = "topic-auto-created"
 USUAL: Final = (CHANGED, AUTO_CREATED)
 """Events that say who did what; the others tell of something wrong."""
 
-_NO_LEADER: Final = "This is not the controller: nobody is known to be just now. Try again."
+_NO_LEADER: Final = (
+    "This node is not the controller, and no controller is known at the moment. Try again."
+)
 _TOPIC_MS: Final = 1_000
 """Who names a missing topic in a Metadata request waits so long for it, then asks again."""
 _NO_ANSWER: Final = "The controller of the cluster did not do this: it is not known, or late."
@@ -481,7 +483,7 @@ def _refuse_topic(name: bytes, why: int) -> tuple[int, bytes]:
 
 def _why_not(name: str, caller: Caller, blocked_ms: int) -> str:
     return (
-        f"{name} was deleted and {caller.address}, client id {caller.client_id[:200]!r}, goes on"
-        f" asking for it: that does not make it for another {-(-blocked_ms // 1000)} s; a producer"
-        " makes it, a new connection, and CreateTopics"
+        f"{name} was deleted and {caller.address}, client id {caller.client_id[:200]!r}, still"
+        f" asks for it, which does not create it for another {-(-blocked_ms // 1000)} s; a producer"
+        " creates it, a new connection, and CreateTopics"
     )

@@ -29,10 +29,10 @@ def say_cut(events: Log, partition: Partition) -> None:
 def say_missing(events: Log, opener: PartitionOpener, partition: Partition) -> None:
     """At the start: which offsets are gone. Raises StorageFailed."""
     log, lost = partition.log, opener.lost
-    cause = "the folder was missing: the partition begins anew, empty"
+    cause = "the folder was missing: the partition starts empty"
     holes = [lost] if lost is not None else offset_gaps.offsets(log)
     if lost is None and holes:
-        cause = "no segment has them: readers go on behind them"
+        cause = "no segment has them: consumers continue after them"
         key = (partition.topic, partition.index)
         compacted = opener.compacted_to(partition.directory, key)
         holes = [hole for hole in holes if hole[1] >= compacted]

@@ -63,7 +63,7 @@ class ReplicaRebuild:
             mark = f"{folder}/{MARK}"
             if self._disk.exists(mark) and read_topic_id(self._disk, folder) == key[0]:
                 if _is_spare(found, self._node_id):
-                    text = "it was found damaged: it is fetched anew"
+                    text = "it is damaged and is fetched again"
                     raise StorageFailed(folder, errno.EBADMSG, text)
                 self._disk.unlink(mark)
 

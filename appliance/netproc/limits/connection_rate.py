@@ -86,7 +86,7 @@ class ConnectionRate:
         """One more has come by this listener; whether it accepts the next one at once."""
         pause_ms = self._meters.charge(ARRIVAL, "", "", 1, self._clock.monotonic_ns() // _NS)
         if pause_ms:
-            why = f"{setting_of(CONNECTION_RATE)}: nobody is accepted for {pause_ms} ms"
+            why = f"{setting_of(CONNECTION_RATE)}: no connection is accepted for {pause_ms} ms"
             told = {"bound": CONNECTION_RATE, "why": why}
             self._log.event_seldom(WARNING, "connection-throttled", **told)
             self.shut(door, pause_ms * _NS)

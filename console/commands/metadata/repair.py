@@ -90,7 +90,7 @@ def _set_aside(disk: OsDisk, data_dir: str, output: str, *, dry_run: bool, yes: 
     off here could undo it there.
     """
     print_note(
-        "damaged, and the other voters have all of it: the log is set aside, and the next "
+        "damaged, and the other voters have the whole log: the log is set aside, and the next "
         "start fetches it from them. All of them must run until this node has caught up"
     )
     result = "would be set aside"

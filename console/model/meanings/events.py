@@ -3,7 +3,7 @@
 from typing import Final
 
 EVENTS: Final[dict[str, str]] = {
-    "access-denied": "A request was refused for lack of rights: `principal` asked for `operation` on `resource`. penstock acl can says which rule decides; penstock acl add allows it. Each cause is told once a second, at most 16 a second.",
+    "access-denied": "A request was refused for lack of rights: `principal` asked for `operation` on `resource`. penstock acl can says which rule decides; penstock acl add allows it. Each cause is logged once a second, at most 16 a second.",
     "accept-failed": "A new connection could not be accepted, mostly for lack of file descriptors: raise the limit of open files.",
     "appliance-stuck": "A process has hung for a minute and could not be replaced. systemd's watchdog is not fed any more and ends the appliance.",
     "arena-shrunk": "Shared memory is short: network processes get smaller arenas. Enlarge /dev/shm.",
@@ -18,7 +18,7 @@ EVENTS: Final[dict[str, str]] = {
     "broker-registered": "The controller has registered this node.",
     "broker-running": "This node is unfenced: clients are sent to it.",
     "bug": "A bug in Penstock: one request got an error or lost its connection, a chore has to run again, a partition is offline until the next start, or a coordinator reloaded its log; the appliance continues. Please report it with the cause.",
-    "certificate-missing": "A TLS listener has no usable certificate, so it serves nobody: the cause names the setting, the file and the remedy. It is loaded again when the file changes.",
+    "certificate-missing": "A TLS listener has no usable certificate, so it accepts no connection: the cause names the setting, the file and the remedy. It is loaded again when the file changes.",
     "certificate-not-renewed": "A renewed or changed certificate cannot be used; the cause says why. The previous one stays in use until it can; penstock config reload retries at once.",
     "certificate-not-valid": "A certificate has expired, or is not valid yet by the clock of this host. It is presented, and clients refuse it. Renew it, or correct the clock.",
     "certificate-renewed": "A listener presents another certificate from now on; existing connections stay open.",
@@ -38,7 +38,7 @@ EVENTS: Final[dict[str, str]] = {
     "connection-throttled": "An address opens connections faster than its quota (connection_creation_rate): this connection is closed after the throttle time.",
     "connections-handed-over": "A network process was restarted on request (penstock debug restart): the numbers of connections that stayed open and that were closed.",
     "connections-hung-up": "Connections handed over by an appliance of another version were closed: it had offered APIs that this one does not support, or their listener has another protocol now. Their clients reconnect.",
-    "delegation-tokens-expired": "The controller removed delegation tokens that had expired; nobody could log in by them before, either.",
+    "delegation-tokens-expired": "The controller removed delegation tokens that had expired and were already refused as logins.",
     "disk-full": "A metadata change was refused because the disk is full. Free some space.",
     "disk-has-room": "The disk has free space again: writes are accepted.",
     "disk-nearly-full": "Free space is below penstock.disk.free.min.bytes, or 1 % of the disk: writes are refused until twice as much is free.",
@@ -91,7 +91,7 @@ EVENTS: Final[dict[str, str]] = {
     "metadata-not-read": "This process could not read the metadata log; it retries for ten seconds, then ends and is restarted.",
     "metadata-read": "The metadata log can be read again.",
     "metadata-read-only": "The disk of the metadata log is full: metadata cannot be changed until space is free or another voter leads.",
-    "metadata-record-skipped": "A metadata record does not replay: it is malformed, or contradicts earlier ones. This process goes on without it, as Kafka's brokers do.",
+    "metadata-record-skipped": "A metadata record does not replay: it is malformed, or contradicts earlier ones. This process continues without it, as Kafka's brokers do.",
     "metadata-records-unknown": "The metadata log has records of unknown types; they are ignored, and the next snapshot leaves them out.",
     "metadata-recovered": "The end of the metadata log was repaired at the start; the cause says how.",
     "metadata-resigned": "This node has resigned as leader of the metadata quorum.",
@@ -114,7 +114,7 @@ EVENTS: Final[dict[str, str]] = {
     "not-served": "A request for an unsupported API or version.",
     "offsets-missing": "Offsets of a partition are lost, because its folder or a file of it is missing; consumers continue after the gap.",
     "opening-logs": "An I/O process is still opening its partitions: the number that are open.",
-    "otlp-not-taken": "The receiver refuses pushed metrics; the cause says why. Told once until it accepts them again.",
+    "otlp-not-taken": "The receiver refuses pushed metrics; the cause says why. Logged once until it accepts them again.",
     "otlp-not-usable": "The environment or the settings for pushed metrics are invalid; none are pushed.",
     "otlp-taken-again": "The receiver accepts pushed metrics again.",
     "parent-ended": "The process that started this appliance, and whose end it follows, has ended: the appliance shuts down cleanly.",
@@ -130,14 +130,14 @@ EVENTS: Final[dict[str, str]] = {
     "records-not-taken": "Records from a leader were invalid and were not appended.",
     "refused-bytes": "The bytes on a connection are not a request of Kafka's protocol, perhaps TLS or HTTP on a plaintext listener.",
     "refused-request": "A request was malformed, or its API or version is not supported; its connection was closed.",
-    "remote-copy-failed": "A segment of a tiered topic could not be copied to the remote store, or a copy that was cut off not be removed. It is tried again after 1 to 60 s; meanwhile local retention waits for it. Told again when the cause is another one; see that the store can be reached, and has room.",
-    "remote-delete-failed": "Segments of a tiered topic that are over could not be deleted from the remote store. It is tried again; nothing is lost, but they are paid for until then.",
+    "remote-copy-failed": "A segment of a tiered topic could not be copied to the remote store, or an interrupted copy could not be removed. It is retried after 1 to 60 s; local retention waits for it. Logged again when the cause changes; check that the store is reachable and has room.",
+    "remote-delete-failed": "Expired segments of a tiered topic could not be deleted from the remote store. It is retried; nothing is lost, but they take room until then.",
     "no-remote-store": (
         "The older records of a partition are in a remote store, which this node does not have:"
         " set remote.log.storage.system.enable and penstock.remote.storage.url as on the others."
     ),
-    "remote-goes-on": "The remote store takes segments of this partition again.",
-    "remote-read-failed": "Records below the local log start of a tiered topic could not be read from the remote store; the consumer is told to try again. See that the store can be reached, and that nobody removed objects from it.",
+    "remote-goes-on": "The remote store accepts segments of this partition again.",
+    "remote-read-failed": "Records below the local log start of a tiered topic could not be read from the remote store; the consumer retries. Check that the store is reachable and that no object was removed from it.",
     "replica-set-aside": "A damaged replica was set aside under the name in the event, and is fetched again from the leader.",
     "replica-whole": "A replica that was fetched again is in sync; the data set aside is removed.",
     "restart-refused": "`penstock restart` was requested, and the installed program would not start: the appliance continues.",

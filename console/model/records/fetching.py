@@ -140,8 +140,8 @@ def damaged(failure: Failure, message: Any) -> Failure:
     if failure.name == "_BAD_MSG":
         failure.message = f"{message.topic()} partition {message.partition()}: {failure.message}"
         failure.hint = (
-            "the batch is damaged: -o OFFSET goes on behind it, -X check.crcs=false shows it as it"
-            " is, penstock log dump FOLDER which one it is"
+            "the batch is damaged: -o OFFSET continues after it, -X check.crcs=false shows it as it"
+            " is, penstock log dump FOLDER says which one it is"
         )
     return failure
 

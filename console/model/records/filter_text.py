@@ -200,7 +200,7 @@ class _Reader:
         if not operator:
             self._at = after
             if self._next() and not self._next().isspace():
-                raise self._wrong(f"a path goes on with . or [, or {' '.join(OPERATORS)}", after)
+                raise self._wrong(f"a path continues with . or [, or {' '.join(OPERATORS)}", after)
             return Compare(tuple(path))
         self._skip(_BLANK)
         return Compare(tuple(path), "=" if operator == "==" else operator, self._literal(operator))

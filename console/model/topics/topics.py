@@ -195,7 +195,7 @@ def _problem(failure: Failure | None) -> str | None:
     if failure.name == "KAFKA_STORAGE_ERROR":
         return "offline: storage error; the appliance's log names the file (partition-offline)"
     if failure.name in _LEADERLESS:
-        return "nobody leads it"
+        return "no leader"
     return f"{failure.name}: {failure.message}"
 
 

@@ -82,7 +82,7 @@ class PlanDialog(Box):
         names = self._proposal.names
         if names:
             what = names[0] if len(names) == 1 else f"how many these are ({len(names)})"
-            self.query_one("#question", Words).show_parts("Type ", (what, "bold"), " to go on:")
+            self.query_one("#question", Words).show_parts("Type ", (what, "bold"), " to continue:")
             self.set_focus(self.query_one("#typed"))
         else:
             self.set_focus(self.button(CANCEL))
