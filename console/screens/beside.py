@@ -40,7 +40,7 @@ def look_beside(view: View, rows: Rows, kind: str, name: str | None, title: str)
     kind, name: of its place, name is None without a row. title: of the table, `{name}` is put in.
     """
     world = view.world
-    place = Place(kind, name) if view.is_wide and name is not None else None
+    place = Place(kind, name) if view.has_beside and name is not None else None
     world.beside = place
     if place is None:
         rows.set_title("")

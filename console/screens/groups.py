@@ -45,6 +45,7 @@ class GroupsView(View):
     BINDINGS: ClassVar[list[BindingType]] = bindings(ALL_GROUPS)
     has_filter: ClassVar[bool] = True
     frames: ClassVar[Mapping[str, str]] = {"groups": "Groups  {}", "beside": ""}
+    has_below: ClassVar[bool] = True
     summary_in: ClassVar[str] = "groups"
     DEFAULT_CSS = """
     GroupsView.wide #groups { width: 5fr; }

@@ -47,6 +47,7 @@ class TopicsView(View):
     BINDINGS: ClassVar[list[BindingType]] = bindings(ALL_TOPICS)
     has_filter: ClassVar[bool] = True
     frames: ClassVar[Mapping[str, str]] = {"topics": "Topics  {}", "beside": ""}
+    has_below: ClassVar[bool] = True
     summary_in: ClassVar[str] = "topics"
     DEFAULT_CSS = """
     TopicsView.wide #topics { width: 5fr; }

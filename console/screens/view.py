@@ -35,6 +35,9 @@ _CORNERS: Final = 4
 """Columns of a frame's lower edge beside the words in it."""
 WIDE: Final = 156
 """Columns of a view from which on a list and what is under its cursor stand side by side."""
+HIGH: Final = 32
+"""Lines of a view from which on they stand one above the other where it is not so wide; a terminal
+has four more."""
 
 
 class View(Vertical):
@@ -50,6 +53,9 @@ class View(Vertical):
     View .beside { display: none; }
     View.wide .panes { layout: horizontal; }
     View.wide .beside { display: block; }
+    View.high .beside { display: block; }
+    View.high .panes Rows { height: 3fr; }
+    View.high .panes Rows.beside { height: 2fr; }
     View.large .summary { padding: 0 2; }
     View.large .summary.in-frame { display: none; }
     View .framed {
@@ -68,6 +74,8 @@ class View(Vertical):
     summary_in: ClassVar[str] = ""
     """Name of the part whose frame has the summary in its lower edge; "" where it stays a line."""
     frames_from: ClassVar[Size] = FRAMED
+    has_below: ClassVar[bool] = False
+    """What is under the cursor stands below its list in a high window."""
 
     class Go(Message):
         """Somebody wants to see another place."""
@@ -107,8 +115,10 @@ class View(Vertical):
         self.is_measured = bool(size)
         self._set_large(self.has_frames_in(size))
         wide = size.width >= WIDE
-        if wide != self.is_wide:
+        high = self.has_below and self.is_large and not wide and size.height >= HIGH
+        if (wide, high) != (self.is_wide, self.has_class("high")):
             self.set_class(wide, "wide")
+            self.set_class(high, "high")
             self.call_after_refresh(self._repaint)
 
     def has_frames_in(self, size: Size) -> bool:
@@ -137,6 +147,11 @@ class View(Vertical):
     def is_wide(self) -> bool:
         """True if parts stand side by side."""
         return self.has_class("wide")
+
+    @property
+    def has_beside(self) -> bool:
+        """True if what is under the cursor of a list stands beside it, or below."""
+        return self.is_wide or self.has_class("high")
 
     def paint(self) -> None:
         """Show what is known now."""

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from console.screens.rows import STYLES, Rows
-from console.screens.view import FRAMED, WIDE, Words
+from console.screens.view import FRAMED, HIGH, WIDE, Words
 from console.screens.views import VIEWS
 from tests.console.seat import SMALL, sit
 from tests.console.test_screens_hostile import told
@@ -20,7 +20,8 @@ AROUND = 4
 def test_the_page_has_the_sizes_and_the_roles():
     rows = re.findall(r"^\| from ([^|]+) \|", PAGE, re.M)
     assert rows == [
-        f"{SMALL[0]} × {SMALL[1]}", f"{FRAMED.width} × {FRAMED.height + AROUND}", f"{WIDE} columns",
+        f"{SMALL[0]} × {SMALL[1]}", f"{FRAMED.width} × {FRAMED.height + AROUND}",
+        f"{FRAMED.width} × {HIGH + AROUND}", f"{WIDE} columns",
     ]  # fmt: skip
     assert set(STYLES) == set(re.findall(r"^\| [a-z]+ \| `(\w+)`", PAGE, re.M))
 

@@ -72,6 +72,7 @@ class RecordsView(Sending):
     RecordsView.wide #records { width: 3fr; }
     RecordsView.wide #beside { width: 2fr; }
     """
+    has_below: ClassVar[bool] = True
     frames: ClassVar[Mapping[str, str]] = {"records": "Records  {}", "beside": ""}
 
     def compose(self) -> ComposeResult:
