@@ -145,7 +145,7 @@ class ConsoleApp(AtTerminal):
         if isinstance(event, events.Key | events.MouseDown):
             self.world.hasten()
         if isinstance(event, events.Key) and not event.is_forwarded:
-            self._key_time.begin()
+            self._key_time.begin_key()
         await super().on_event(event)
         if isinstance(event, events.Key) and event.is_forwarded:
             self._key_time.end_soon()
@@ -162,7 +162,7 @@ class ConsoleApp(AtTerminal):
         return self.screen_stack[0]
 
     def _tick(self) -> None:
-        self._key_time.tick()
+        self._key_time.release_late()
         if not self._is_there or self.is_hung_up():
             return
         now = time.monotonic()
@@ -464,7 +464,7 @@ class ConsoleApp(AtTerminal):
     def on_unmount(self) -> None:
         """The process has its own zone and its collector of garbage back."""
         self.zone.restore()
-        self._key_time.end()
+        self._key_time.end_key()
 
     def action_help(self) -> None:
         """The keys that work here."""

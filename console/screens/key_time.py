@@ -25,7 +25,7 @@ class KeyTime:
         self._holds_garbage = False
         self._ends: asyncio.TimerHandle | None = None
 
-    def begin(self) -> None:
+    def begin_key(self) -> None:
         """A key was pressed."""
         self._hush.begin_hush()
         if gc.isenabled():
@@ -36,16 +36,16 @@ class KeyTime:
         """Its action has run: what it changed is about to be drawn."""
         if self._ends is not None:
             self._ends.cancel()
-        self._ends = asyncio.get_running_loop().call_later(_DRAWN_S, self.end)
+        self._ends = asyncio.get_running_loop().call_later(_DRAWN_S, self.end_key)
 
-    def end(self) -> None:
+    def end_key(self) -> None:
         """Its effect is shown."""
         self._hush.end_hush()
         if self._holds_garbage:
             self._holds_garbage = False
             gc.enable()
 
-    def tick(self) -> None:
+    def release_late(self) -> None:
         """Called now and then: not every key comes back, and one may be held down."""
         if self._holds_garbage and time.monotonic() - self._began_s > _MOST_S:
-            self.end()
+            self.end_key()

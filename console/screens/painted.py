@@ -39,8 +39,8 @@ class Changed(CompositorUpdate):
         for y, x, strip in self.runs:
             pen.move_to(Control.move_to(x, y).segment.text)
             for text, style, _ in strip:
-                pen.write(text, style)
-        return pen.finish()
+                pen.write_text(text, style)
+        return pen.take_all()
 
 
 class Painted:

@@ -40,7 +40,7 @@ class Pen:
         """A sequence that moves the cursor."""
         self._parts.append(sequence)
 
-    def write(self, text: str, style: Style | None) -> None:
+    def write_text(self, text: str, style: Style | None) -> None:
         """A piece of text, of cells that are shown."""
         if style is not None and style.link:
             self._change_to(_PLAIN)
@@ -52,7 +52,7 @@ class Pen:
         self._change_to(pen)
         self._parts.append(text)
 
-    def finish(self) -> str:
+    def take_all(self) -> str:
         """All that was written."""
         self._change_to(_PLAIN)
         return "".join(self._parts)

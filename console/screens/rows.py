@@ -408,7 +408,7 @@ class Rows(ScrollView, can_focus=True):
 
 
 class _Drawing(NamedTuple):
-    """What all lines of a picture have in common. shown: the numbers of the columns; columns: these
+    """The common part of all lines of a picture. shown: the numbers of the columns; columns: these
     with their widths."""
 
     width: int

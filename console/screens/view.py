@@ -75,7 +75,7 @@ class View(Vertical):
     """Name of the part whose frame has the summary in its lower edge; "" where it stays a line."""
     frames_from: ClassVar[Size] = FRAMED
     has_below: ClassVar[bool] = False
-    """What is under the cursor stands below its list in a high window."""
+    """The row under the cursor stands below its list in a high window."""
 
     class Go(Message):
         """Somebody wants to see another place."""

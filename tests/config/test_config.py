@@ -81,7 +81,7 @@ SECURED = f"authorizer.class.name={acl_checks.STANDARD}\n"
         ("ssl.client.auth=maybe", ["ssl.client.auth", "required, requested, none"]),
         ("listeners=CONTROLLER://:9093", ["controller"]),
         ("log.dirs=" + "/a," * 300, ["log.dirs", "at most 254"]),
-        ("authorizer.class.name=x.Y", ["authorizer.class.name", "x.Y is not served"]),
+        ("authorizer.class.name=x.Y", ["authorizer.class.name", "x.Y is not supported"]),
         (SECURED + "super.users=admin", ["super.users", "User:admin"]),
         (SECURED + "process.roles=broker\ncontroller.quorum.voters=1@a:1", ["User:ANONYMOUS"]),
         ("max.connections.per.ip.overrides=ten", ["ADDRESS:NUMBER"]),

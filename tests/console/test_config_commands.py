@@ -103,7 +103,7 @@ def test_everything_that_is_wrong_with_a_file_is_told_at_once_with_its_line(run,
     *lines, of_no_line = [row["line"] for row in found]
     assert lines == sorted(lines) and of_no_line is None
     assert "penstock secure init" in told[3, "error"]
-    assert "com.example.Authorizer is not served" in told[7, "error"]
+    assert "com.example.Authorizer is not supported" in told[7, "error"]
     assert "Invalid value soon" in told[10, "error"]
     assert "ADDRESS:NUMBER" in told[11, "error"]
     assert "did you mean num.partitions?" in told[9, "warning"]

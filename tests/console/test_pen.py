@@ -69,20 +69,20 @@ def test_each_cell_looks_as_if_its_style_was_written_whole(system):
     for _ in range(2000):
         text = chance.choice(("orders", "  ", " ", "1.20k ", "│"))
         style = chance.choice(styles)
-        pen.write(text, style)
+        pen.write_text(text, style)
         whole.append(text if style is None else style.render(text, color_system=system))
-    cells, left = interpret(pen.finish())
+    cells, left = interpret(pen.take_all())
     assert list(seen(cells)) == list(seen(interpret("".join(whole))[0]))
     assert left == (set(), "", ""), "what is written next has the terminal's own style"
 
 
 def test_a_style_that_stays_is_written_once_and_a_link_whole():
     pen, style = Pen(ColorSystem.TRUECOLOR), Style(color="red", bgcolor="black")
-    pen.write("a", style)
+    pen.write_text("a", style)
     pen.move_to("\x1b[2;1H")
-    pen.write("b", style)
-    pen.write(" ", Style(color="blue", bgcolor="black", bold=True))
-    assert pen.finish() == "\x1b[31;40ma\x1b[2;1Hb \x1b[0m"
+    pen.write_text("b", style)
+    pen.write_text(" ", Style(color="blue", bgcolor="black", bold=True))
+    assert pen.take_all() == "\x1b[31;40ma\x1b[2;1Hb \x1b[0m"
     pen = Pen(ColorSystem.TRUECOLOR)
-    pen.write("a", Style(link="https://kafka.apache.org"))
-    assert pen.finish().startswith("\x1b]8;")
+    pen.write_text("a", Style(link="https://kafka.apache.org"))
+    assert pen.take_all().startswith("\x1b]8;")
