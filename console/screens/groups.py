@@ -137,7 +137,7 @@ def _protocol(one: Listed) -> str:
 def _values(
     names: Sequence[str], found: Mapping[str, Listed], counts: Mapping[str, GroupCount], column: int
 ) -> Iterable[str | float] | None:
-    """Of thousands of groups a few hundred are counted."""
+    """A few hundred of thousands of groups are counted."""
     if column < 2:
         return map(attrgetter("name" if column == 0 else "state"), map(found.__getitem__, names))
     if column == 2:
