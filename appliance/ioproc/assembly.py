@@ -38,6 +38,7 @@ from appliance.ioproc.durability.journals import Journals
 from appliance.ioproc.durability.log_start_checkpoint import LogStartCheckpoint
 from appliance.ioproc.ioproc_peers import IoprocPeers, Loopback
 from appliance.ioproc.lifecycle.isolation import IsolationCheck, isolation
+from appliance.ioproc.lifecycle.opening_ahead import SIDE_BY_SIDE
 from appliance.ioproc.lifecycle.partition_manager import PartitionManager
 from appliance.ioproc.lifecycle.partition_opener import PartitionOpener
 from appliance.ioproc.log_folders.alter_log_dirs import LogDirMoves
@@ -330,6 +331,7 @@ class Assembly:
             journals,
             clean=seat.clean,
             tiered=self._remote.link is not None,
+            side_by_side=SIDE_BY_SIDE,
         )
         trash = DeletedFolders(self._disk, lambda: online, seat.index, seat.ioprocs)
         moves, remote = workers_on_it

@@ -24,6 +24,7 @@ from appliance.ioproc.deletion.deleted_folders import key_of, read_mark
 from appliance.ioproc.deletion.partition_deletion import PartitionDeletion
 from appliance.ioproc.deletion.undelete import PartitionUndelete
 from appliance.ioproc.lifecycle.lost_offsets import say_cut, say_missing
+from appliance.ioproc.lifecycle.opened_partition import find_wanted
 from appliance.ioproc.lifecycle.partition_opener import PartitionOpener
 from appliance.ioproc.lifecycle.partition_roles import Key, PartitionRoles
 from appliance.ioproc.lifecycle.replica_rebuild import ReplicaRebuild
@@ -119,10 +120,12 @@ class PartitionManager:
             and self._node_id in partition.replicas
         ]
         self.total = len(ours)
-        for topic, index in ours:
+        wanted = partial(find_wanted, self._follower, self._config, self._trash, now_ms)
+        for topic, index in self._opener.open_ahead(ours, wanted):
             self._open(topic, index, now_ns, now_ms)
             self.opened += 1
-        for path, failure in self._opener.journals.remove_served(self._can_not_come_back).items():
+        done = self._opener.journals.remove_served(lambda one: not self.keeps(one))
+        for path, failure in done.items():
             self._events.event(ERROR, "journal-not-removed", file=path, cause=failure)
         for number, path in self._dirs.online():
             try:
@@ -256,9 +259,6 @@ class PartitionManager:
         """Let partitions go on that an exception has left on their way."""
         self.leaving.mend()
         self._waiting.update(self._returning.mend())
-
-    def _can_not_come_back(self, topic_id: bytes) -> bool:
-        return not self.keeps(topic_id)
 
     def keeps(self, topic_id: bytes) -> bool:
         """True if folders of this deleted topic may return, or have returned."""

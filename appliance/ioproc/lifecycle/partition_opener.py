@@ -10,7 +10,8 @@ that is offline is never made anew. Called by `partition_manager.py`.
 """
 
 import errno
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from appliance.base.disk import Disk
 from appliance.base.errors import StorageFailed
@@ -19,6 +20,8 @@ from appliance.ioproc.deletion.deleted_folders import Mark, read_mark
 from appliance.ioproc.durability import checkpoints
 from appliance.ioproc.durability.checkpoints import Offsets
 from appliance.ioproc.durability.journal_recovery import JournalRecovery
+from appliance.ioproc.lifecycle.opened_partition import OpenedPartition, Place, WantedLog
+from appliance.ioproc.lifecycle.opening_ahead import OpeningAhead
 from appliance.ioproc.log_folders import folder_names
 from appliance.ioproc.remote.remote_chain import read_chain
 from appliance.logstore.log import PartitionLog
@@ -29,31 +32,24 @@ from appliance.ring import partition_table as columns
 from appliance.ring.partition_table import NOT_OPEN, PartitionTable
 
 
-class OpenedPartition(NamedTuple):
-    """A log and the number of the log folder that it lies in. high_watermark: the last one that is
-    known. marked: it was undeleted, and its folder says what the checkpoints do not."""
-
-    log: PartitionLog
-    directory: int
-    high_watermark: int
-    marked: bool = False
-
-
 class PartitionOpener:
     """Opens and creates logs in the log folders. clean: the appliance before ended in order.
-    tiered: this node has a remote store.
+    tiered: this node has a remote store. side_by_side: so many at once, 0: one after the other, as
+    on a simulated disk.
 
     strays: folders that were moved away; stale: copies of partitions that have moved elsewhere.
     Both are for the caller to take. lost: what the checkpoints knew of the partition opened last,
     when its folder was gone and it was made anew."""
 
     __slots__ = (
+        "_ahead",
         "_clean",
         "_dirs",
         "_disk",
         "_futures",
         "_log_starts",
         "_recovery_points",
+        "_side_by_side",
         "_table",
         "_tiered",
         "_watermarks",
@@ -72,6 +68,7 @@ class PartitionOpener:
         *,
         clean: bool,
         tiered: bool = False,
+        side_by_side: int = 0,
     ) -> None:
         self._disk = disk
         self.journals = journals or JournalRecovery(disk, (), clean=clean)
@@ -79,6 +76,8 @@ class PartitionOpener:
         self._table = table
         self._clean = clean
         self._tiered = tiered
+        self._side_by_side = side_by_side
+        self._ahead: OpeningAhead | None = None
         self._recovery_points = self._read(checkpoints.RECOVERY_POINT)
         self._log_starts = self._read(checkpoints.LOG_START)
         self._watermarks = self._read(checkpoints.HIGH_WATERMARK)
@@ -113,6 +112,41 @@ class PartitionOpener:
         """The log of this partition, recovered if need be. wanted: id of the folder that the
         metadata names for it. Raises StorageFailed."""
         self.lost = None
+        what = WantedLog(topic, index, topic_id, handle, config, now_ms, wanted)
+        found = None if self._ahead is None else self._ahead.take((topic_id, index))
+        return self._open_log(what) if found is None else found
+
+    def open_ahead(
+        self, ours: Sequence[Place], wanted: Callable[[Place], WantedLog | None]
+    ) -> Iterator[Place]:
+        """Yields all of them in order, for each of which the caller may call `open_log` then, while
+        threads open what follows. wanted: what that will be asked; None: it is not known yet."""
+        if self._clean or not self._side_by_side or len(self._dirs.paths) > 1:
+            yield from ours
+            return
+        ahead = self._ahead = OpeningAhead(self._side_by_side)
+        try:
+            for at in range(-self._side_by_side, len(ours)):
+                follows = at + self._side_by_side
+                what = wanted(ours[follows]) if follows < len(ours) else None
+                if what is not None:
+                    ahead.begin((what.topic_id, what.partition), partial(self._open_there, what))
+                if at >= 0:
+                    yield ours[at]
+        finally:
+            self._ahead = None
+            ahead.end()
+
+    def _open_there(self, what: WantedLog) -> OpenedPartition | None:
+        """The log where its folder is what it is to be: else others are about to move. On any
+        thread."""
+        path = f"{self._dirs.paths[0]}/{what.topic}-{what.partition}"
+        if not self._disk.exists(path) or read_topic_id(self._disk, path) != what.topic_id:
+            return None
+        return self._open_log(what)
+
+    def _open_log(self, what: WantedLog) -> OpenedPartition:
+        topic, index, topic_id, handle, config, now_ms, wanted = what
         number = self._place(f"{topic}-{index}", topic_id, wanted)
         path = f"{self._dirs.paths[number]}/{topic}-{index}"
         stray = folder_names.make_way(self._disk, path, topic_id, topic_id.hex())
