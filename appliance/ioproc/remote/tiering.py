@@ -266,7 +266,7 @@ class Tiering:
         elif task.kind == SWEEP:
             self._ask(tiered, ask_sweep(key, holders, tiered.term, encode_entries(known)))
         elif task.segment.remote_log_segment_state == DELETE_SEGMENT_STARTED:
-            self._publish(tiered)
+            self._move_log_start(tiered)
         else:
             self._write(tiered, update_of(task.segment, DELETE_SEGMENT_STARTED, now_ms))
 
@@ -359,7 +359,10 @@ class Tiering:
         target = end_in_log(partition, one)
         if task.over:
             target = min(target, log.segments[0].base)
-        if one.remote_log_segment_state != COPY_SEGMENT_FINISHED or target == one.start_offset:
+        if one.remote_log_segment_state == DELETE_SEGMENT_STARTED:  # begun by who did not end it
+            start, end = chain_of(partition, tiered.journal.known)
+            target = start if end else log.segments[0].base
+        elif one.remote_log_segment_state != COPY_SEGMENT_FINISHED or target == one.start_offset:
             target = 0  # a copy that was cut off, or records that the log lost: nobody reads them
         if target <= log.log_start_offset:
             self._publish(tiered)
