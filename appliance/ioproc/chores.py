@@ -99,7 +99,7 @@ class Chores:
         self.guard("topics that are gone", partial(self._following.tell_gone, now_ms))
         housekeeping = self._housekeeping
         self.guard("log starts", housekeeping.trims.trim_next)
-        idle = housekeeping.tick(now_ns, now_ms)
+        idle = self._ask("housekeeping", partial(housekeeping.tick, now_ns, now_ms))
         idle = idle and self._ask("moves", partial(self._moves.tick, now_ns, now_ms))
         if not draining:
             if self._remote is not None:
