@@ -87,6 +87,7 @@ NIGHTLY = (
     "netproc/ seeds after the first ten",
     "sasl/test_renewed_logins.py::test_ten_minutes_of_logins_that_hold_for_two_seconds",
     "sim/ seeds after the first forty",
+    "software/test_burrow.py",
     "software/test_rskafka.py",
     "software/test_suites_of_rights.py",
     "spark/test_demo_run.py",
