@@ -91,7 +91,7 @@ Report = Callable[[str, str], None]
 
 class RemoteFiles:
     """fetched_bytes, fetches, failed_fetches: counted since the start. now_ms: the time of this
-    turn."""
+    turn. bugs: see `take_bugs`."""
 
     __slots__ = (
         "_chunk_bytes",
@@ -101,6 +101,7 @@ class RemoteFiles:
         "_indexes",
         "_report",
         "_under_way",
+        "bugs",
         "cache",
         "failed_fetches",
         "fetched_bytes",
@@ -126,6 +127,7 @@ class RemoteFiles:
         self._failed: dict[FileKey, tuple[int, str]] = {}  # until when, and why
         self._indexes: OrderedDict[bytes, SegmentChunks] = OrderedDict()
         self._under_way: dict[int, _Asked] = {}
+        self.bugs: list[Exception] = []
         self.fetches = self.failed_fetches = self.fetched_bytes = 0
 
     # Asked by readers -----------------------------------------------------------------------------
@@ -239,7 +241,11 @@ class RemoteFiles:
     ) -> CachedFile:
         file = self.cache.begin_file(key)
         self.fetches += 1
-        self._fetch(file.number, _Asked(str(partition), one, key[1], span))
+        try:
+            self._fetch(file.number, _Asked(str(partition), one, key[1], span))
+        except Exception:
+            self._give_up(file.number)  # or it would be on its way for ever
+            raise
         return file
 
     def _fetch(self, number: int, asked: _Asked) -> None:
@@ -254,11 +260,30 @@ class RemoteFiles:
         woken: dict[int, None] = {}
         for arrival in self._fetcher.take_arrivals():
             asked = self._under_way.get(arrival.number)
-            if asked is not None and arrival.lost and asked.lost < MOST_LOST:
-                self._fetch(arrival.number, asked._replace(lost=asked.lost + 1))
-            elif asked is not None:
-                woken.update(self._arrived(arrival, asked))
+            try:
+                if asked is not None and arrival.lost and asked.lost < MOST_LOST:
+                    self._fetch(arrival.number, asked._replace(lost=asked.lost + 1))
+                elif asked is not None:
+                    woken.update(self._arrived(arrival, asked))
+            except Exception as bug:
+                self.bugs.append(bug)
+                woken.update(self._give_up(arrival.number))
         return list(woken)
+
+    def take_bugs(self) -> list[Exception]:
+        """Returns what nobody expected of arrivals since the last call: each cost one file, which
+        is asked for anew."""
+        found, self.bugs = self.bugs, []
+        return found
+
+    def _give_up(self, number: int) -> dict[int, None]:
+        """Forget a file that is half asked for, or half here; who waits for it."""
+        self._under_way.pop(number, None)
+        file = self.cache.numbered(number)
+        if file is None:
+            return {}
+        self.cache.forget_file(file)
+        return file.waiting
 
     def _arrived(self, arrival: FileArrival, asked: _Asked) -> dict[int, None]:
         number, size, end_offset, failure, _ = arrival
@@ -266,7 +291,7 @@ class RemoteFiles:
         file = self.cache.numbered(number)
         if file is None or file.here:
             return {}
-        waiting, file.waiting = file.waiting, {}
+        waiting = file.waiting
         if failure:
             self.cache.forget_file(file)
             self.failed_fetches += 1
@@ -277,6 +302,7 @@ class RemoteFiles:
         self.fetched_bytes += size
         for gone in self.cache.landed(file, size, end_offset):
             self._fetcher.remove_file(self.cache.path(gone))
+        file.waiting = {}
         return waiting
 
     def _forget_old_failures(self) -> None:

@@ -370,30 +370,41 @@ class PartitionReads:
 
     def complete_remote_reads(self, now_ms: int) -> None:
         """Answer those for whom a file of the remote store has come, or who have waited too
-        long."""
+        long. Raises the first exception that one of them met, behind all others."""
         if self.remote is not None:
+            bugs: list[Exception] = []
             for handle in self.remote.files.take_arrivals():
                 partition = self._served.partitions.get(handle)
                 if partition is not None:
-                    self.complete_remote(partition)
+                    bugs += self.complete_remote(partition)
             if self._listing:
                 self._expire_listing(now_ms)
+            bugs += self.remote.files.take_bugs()
+            if bugs:
+                raise bugs[0]
 
-    def complete_remote(self, partition: Partition) -> None:
-        """Answer whoever waits for remote segments of a partition and need not any more."""
+    def complete_remote(self, partition: Partition) -> list[Exception]:
+        """Answer whoever waits for remote segments of a partition and need not any more. Returns
+        what nobody expected: it costs one of them an error."""
+        bugs: list[Exception] = []
         remote, base = self.remote, partition.log.segments[0].base
         assert remote is not None
         for read in list(partition.parked.values()):
             if read.offset < base and not read.flags & READ_REPLICA:
                 flags, offset = read.flags, read.offset
-                answer = remote.find_bytes(
-                    partition, read.token, flags, offset, read.epoch, read.max_bytes
-                )
-                if answer is None:
-                    continue
                 asker = self._served.askers[read.peer]
-                if flags & READ_COMMITTED:
-                    self._go_with(asker, partition, offset, answer)
+                try:
+                    answer = remote.find_bytes(
+                        partition, read.token, flags, offset, read.epoch, read.max_bytes
+                    )
+                    if answer is None:
+                        continue
+                    if flags & READ_COMMITTED:
+                        self._go_with(asker, partition, offset, answer)
+                except Exception as bug:
+                    bugs.append(bug)
+                    code = errors.UNKNOWN_SERVER_ERROR
+                    answer = refusal(FOUND, code, partition.handle, read.token)
                 self._served.purgatory.take_read(read)
                 asker.out.append(answer)
         waiting, self._listing = self._listing, []
@@ -402,7 +413,15 @@ class PartitionReads:
             if message.handle != partition.handle:
                 self._listing.append(listing)
             elif asker.life == life:
-                self._ask_again(asker, message, due_ms)
+                try:
+                    self._ask_again(asker, message, due_ms)
+                except Exception as bug:
+                    bugs.append(bug)
+                    code = errors.UNKNOWN_SERVER_ERROR
+                    asker.out.append(
+                        refusal(ANSWERS[message.op], code, message.handle, message.token)
+                    )
+        return bugs
 
     def _ask_again(self, asker: NetprocPeer, message: Message, due_ms: int) -> None:
         """A search that goes on in other files waits no longer than it might from its beginning."""
