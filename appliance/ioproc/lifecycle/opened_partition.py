@@ -1,4 +1,4 @@
-"""What is asked of `partition_opener.py`, and what it gives."""
+"""The questions to `partition_opener.py`, and its answers."""
 
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ Place = tuple[TopicImage, int]
 
 
 class WantedLog(NamedTuple):
-    """What `PartitionOpener.open_log` takes."""
+    """The arguments of `PartitionOpener.open_log`."""
 
     topic: str
     partition: int
@@ -40,7 +40,7 @@ class OpenedPartition(NamedTuple):
 def find_wanted(
     follower: Follower, config: BrokerConfig, trash: DeletedFolders, now_ms: int, place: Place
 ) -> WantedLog | None:
-    """What will be asked for at this place, where there is one log folder; None where that may
+    """Returns the arguments for this place, where there is one log folder; None where they may
     change: the partition has no row yet, or its folder may come out of the trash."""
     topic, index = place
     handle = follower.handles.get((topic.topic_id, index))
