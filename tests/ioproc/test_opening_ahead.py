@@ -73,7 +73,7 @@ def opened(data, side_by_side):
     opener, found = opener_of(data, side_by_side), []
     for _, index in opener.open_ahead([(None, one) for one in range(COUNT)], wanted):
         try:
-            log, directory, _ = opener.open_log("t", index, TOPIC_ID, 0, CONFIG, NOW_MS)
+            log, directory, *_ = opener.open_log("t", index, TOPIC_ID, 0, CONFIG, NOW_MS)
         except StorageFailed as failure:
             found.append((index, str(failure).replace(str(data), "")))
             continue
