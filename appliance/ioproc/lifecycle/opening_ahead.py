@@ -30,7 +30,7 @@ class OpeningAhead:
         self._ended: dict[Key, Exception | None] = {}
         self._opened: dict[Key, OpenedPartition | None] = {}
 
-    def begin(self, key: Key, job: Job) -> None:
+    def begin_opening(self, key: Key, job: Job) -> None:
         """Open this one on a thread."""
 
         def run() -> None:
@@ -39,7 +39,7 @@ class OpeningAhead:
         self._begun.add(key)
         self._threads.submit(key, run)
 
-    def take(self, key: Key) -> OpenedPartition | None:
+    def take_opened(self, key: Key) -> OpenedPartition | None:
         """Waits for one that was begun. Returns None where it was not, or is not to be opened
         ahead. Raises what its job raised."""
         if key not in self._begun:
@@ -55,7 +55,7 @@ class OpeningAhead:
             raise failure
         return self._opened.pop(key)
 
-    def end(self) -> None:
+    def end_threads(self) -> None:
         """End the threads, and let go of what nobody took."""
         self._threads.close()
         for one in self._opened.values():

@@ -113,7 +113,7 @@ class PartitionOpener:
         metadata names for it. Raises StorageFailed."""
         self.lost = None
         what = WantedLog(topic, index, topic_id, handle, config, now_ms, wanted)
-        found = None if self._ahead is None else self._ahead.take((topic_id, index))
+        found = None if self._ahead is None else self._ahead.take_opened((topic_id, index))
         return self._open_log(what) if found is None else found
 
     def open_ahead(
@@ -130,12 +130,14 @@ class PartitionOpener:
                 follows = at + self._side_by_side
                 what = wanted(ours[follows]) if follows < len(ours) else None
                 if what is not None:
-                    ahead.begin((what.topic_id, what.partition), partial(self._open_there, what))
+                    ahead.begin_opening(
+                        (what.topic_id, what.partition), partial(self._open_there, what)
+                    )
                 if at >= 0:
                     yield ours[at]
         finally:
             self._ahead = None
-            ahead.end()
+            ahead.end_threads()
 
     def _open_there(self, what: WantedLog) -> OpenedPartition | None:
         """The log where its folder is what it is to be: else others are about to move. On any
