@@ -391,7 +391,8 @@ def test_times_are_shown_in_the_zone_of_the_host_or_in_utc(filled, monkeypatch):
         time.tzset()
 
 
-def test_a_wide_window_has_what_is_under_the_cursor_beside_a_list(filled):
+@pytest.mark.parametrize("size", [LARGE, (120, 40)], ids=["beside", "below"])
+def test_a_large_window_has_what_is_under_the_cursor_with_a_list(filled, size):
     async def act(seat):
         await seat.press("2")
         await seat.sees("Partitions  3", "█████████")
@@ -404,4 +405,4 @@ def test_a_wide_window_has_what_is_under_the_cursor_beside_a_list(filled):
         asked = [one.name for one in seat.app.world.asked(HOME)]
         assert not any("screens." in name for name in asked), "what is not seen is not asked"
 
-    sit(filled.bootstrap, act, size=LARGE)
+    sit(filled.bootstrap, act, size=size)
