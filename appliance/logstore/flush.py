@@ -7,6 +7,7 @@ it ended. When `run` returned, everything below `end_offset` survives a power cu
 from appliance.base.disk import Disk, File, write_file
 from appliance.base.errors import DiskFull
 from appliance.logstore.files import TXN_INDEX
+from appliance.logstore.renewal import restore
 from appliance.logstore.segment import Segment
 
 
@@ -14,8 +15,9 @@ class FlushJob:
     """The syncs that make everything below `end_offset` durable.
 
     files: every .log file with bytes that are not synced, oldest first. paths: index files of full
-    segments and the epochs. folders: those with new names, inner ones first. snapshot: producer
-    states to write. stale: snapshots that are needed no more then.
+    segments and the epochs. metadata: path and bytes of a small file to write anew. folders: those
+    with new names, inner ones first. snapshot: producer states to write. stale: snapshots that are
+    needed no more then.
     """
 
     __slots__ = (
@@ -24,6 +26,7 @@ class FlushJob:
         "end_offset",
         "files",
         "folders",
+        "metadata",
         "paths",
         "rolled",
         "snapshot",
@@ -37,6 +40,7 @@ class FlushJob:
         self.rolled = 0
         self.files: list[File] = [file]
         self.paths: tuple[str, ...] = ()
+        self.metadata: tuple[str, bytes] | None = None
         self.folders: tuple[str, ...] = ()
         self.snapshot: tuple[str, bytes] | None = None
         self.stale: tuple[str, ...] = ()
@@ -52,6 +56,8 @@ class FlushJob:
                 opened.sync()
             finally:
                 opened.close()
+        if self.metadata is not None:
+            self._write_metadata(*self.metadata)
         for folder in self.folders:
             self._disk.sync_dir(folder)
         if self.snapshot is not None:  # a roll may write the same one at the same time
@@ -64,19 +70,28 @@ class FlushJob:
             if self._disk.exists(path):
                 self._disk.unlink(path)
 
+    def _write_metadata(self, path: str, data: bytes) -> None:
+        """Where it finds no room, the page cache is held against the medium instead."""
+        try:
+            write_file(self._disk, path, data, mark=".flush")
+        except DiskFull:
+            restore(self._disk, path)
+
 
 class Unsynced:
     """State that a power cut would lose: full segments, new names, and the number of bytes.
 
-    appended: bytes written to full segments since the log was opened.
+    appended: bytes written to full segments since the log was opened. metadata: path and bytes of
+    partition.metadata where an earlier sync of it may have failed.
     """
 
-    __slots__ = ("appended", "derived", "folders", "job", "rolled", "synced")
+    __slots__ = ("appended", "derived", "folders", "job", "metadata", "rolled", "synced")
 
     def __init__(self) -> None:
         self.rolled: list[Segment] = []
         self.folders: list[str] = []
         self.derived: list[str] = []
+        self.metadata: tuple[str, bytes] | None = None
         self.job: FlushJob | None = None
         self.appended = 0
         self.synced = 0
@@ -134,6 +149,7 @@ class Unsynced:
         if self.derived:
             job.paths += tuple(self.derived)
             self.derived.clear()
+        job.metadata, self.metadata = self.metadata, None
         if self.folders:
             job.folders = tuple(self.folders)
             self.folders.clear()

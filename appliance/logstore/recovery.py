@@ -442,6 +442,8 @@ class Recovery:
                 # There may have been no room for an index.
                 if name.rpartition("/")[2] in self.names or disk.exists(name):
                     self.unsynced.derived_changed(name)
+        if is_empty and metadata:  # whoever saw its first sync fail would not have it anew
+            self.unsynced.metadata = (metadata[0], read_file(disk, metadata[0]))
         point = end if self.clean else self.recovery_point
         if point == end:
             self.unsynced.synced = self.unsynced.appended + active.size

@@ -11,7 +11,9 @@ from twin import TOPIC_ID, aborted, marker, small_batch, stage, stored, told_of,
 from appliance.base.errors import DiskFull, StorageFailed
 from appliance.config.log_config import LogConfig
 from appliance.logstore import fast_sync
+from appliance.logstore.files import PARTITION_METADATA
 from appliance.logstore.log import PartitionLog
+from appliance.logstore.partition_metadata import read_topic_id
 from appliance.wire.batch import read_header
 from tests.seeds import each_seed
 
@@ -112,6 +114,30 @@ def test_a_successor_believes_nothing_that_it_did_not_write_itself(seed, machine
     life.ends(power=True)
     life.open(machine_lived=False)
     assert life.log.end_offset >= safe
+
+
+@pytest.mark.parametrize("clean", [False, True])
+@each_seed(40)
+def test_a_log_whose_first_sync_failed_is_still_that_of_its_topic(seed, clean):
+    """Nothing had been written yet, and the kernel drops the file that names the topic: without it
+    the folder would count as a stray."""
+    life = Life(seed)
+    life.disk.refusing[PARTITION_METADATA, "sync"] = EIO
+    with pytest.raises(StorageFailed):
+        life.log.sync_now()
+    life.disk.refusing.clear()
+    if clean:
+        life.log.close()
+    else:
+        life.ends(power=False)
+    if read_topic_id(life.disk, PATH) != TOPIC_ID:
+        return  # dropped before the opening: a folder without records, which is made again
+    life.open(machine_lived=True, clean=clean)
+    life.append(3)
+    life.log.sync_now()
+    for _ in range(20):
+        life.ends(power=False)
+    assert read_topic_id(life.disk, PATH) == TOPIC_ID
 
 
 def test_what_memory_still_holds_is_not_given_up():

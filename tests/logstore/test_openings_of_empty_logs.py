@@ -11,7 +11,7 @@ from appliance.config.log_config import LogConfig
 from appliance.logstore.log import PartitionLog
 
 PATH = "/t-0"
-MOST_CALLS = 10
+MOST_CALLS = 11
 
 
 class CountingDisk:
