@@ -14,11 +14,13 @@ LIMIT_S = 60
 README = "python3 -m venv .venv && .venv/bin/python -m pytest\n"
 SUITE = """#!/bin/sh
 [ "$1" = .ci/suite.py ] || exit 0
+until read -r _ _ state _ </proc/$PPID/stat && [ "$state" = S ]; do :; done
 sleep 1000 &
 echo $$ $! >started
 wait
 """
-"""In the place of Python: the suite, and a test that never ends."""
+"""In the place of Python: the suite, and a test that never ends. It starts when `timeout` waits for
+it: one whose `fork` has not returned yet ends by a signal without passing it on."""
 
 
 def start_run(folder):
