@@ -116,7 +116,7 @@ def test_a_folder_that_is_gone_is_one_line_and_the_partition_begins_anew(cluster
     second = cluster.live(clean=True)
     (line,) = second.said().splitlines()
     assert "offsets-missing partition=t-0 offsets=1-2 " in line
-    assert "anew" in line
+    assert "the partition starts empty" in line
     assert second.world.core.partitions[0].log.end_offset == 0
     end_in_order(second)
     assert cluster.live(clean=True).said() == "", "once is enough"
