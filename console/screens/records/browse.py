@@ -166,15 +166,7 @@ class RecordsView(Sending):
             return
         if self._follows:
             self._rest(running)
-        found = running.take_found()
-        if found:
-            self._rows += found
-            if not self._follows:
-                self._rows.sort(key=lambda one: one.order)
-            gone = len(self._rows) - (_TAIL_KEPT if self._follows else _KEPT)
-            if gone > 0:
-                del self._rows[:gone]
-                self._dropped += gone
+        self._take_found(running)
         seen = (
             running.state, running.progress, running.skipped, running.passed,
             export.progress if export is not None else None,
@@ -186,6 +178,17 @@ class RecordsView(Sending):
         if seen != self._seen and self.display and not waits:
             self._seen, self._painted_s = seen, now
             self.paint()
+
+    def _take_found(self, running: Running) -> None:
+        found = running.take_found()
+        if found:
+            self._rows += found
+            if not self._follows:
+                self._rows.sort(key=lambda one: one.order)
+            gone = len(self._rows) - (_TAIL_KEPT if self._follows else _KEPT)
+            if gone > 0:
+                del self._rows[:gone]
+                self._dropped += gone
 
     def _rest(self, running: Running) -> None:
         """A tail that nobody sees fetches nothing, and goes on where it was when it is seen."""
@@ -200,7 +203,10 @@ class RecordsView(Sending):
         running = self._at_work
         if not self.is_ready or (running is None and self._wrong is None):
             return
-        self.query_one("#progress", Words).show_parts(*self._told())
+        told, empty = self._told(), self._empty()
+        if running is not None:
+            self._take_found(running)  # later than what is told: the list has all of it
+        self.query_one("#progress", Words).show_parts(*told)
         rows = self.query_one("#records", Rows)
         follows = self._follows and rows.at_end
         newest = self.world.newest_first and not self._follows
@@ -210,7 +216,7 @@ class RecordsView(Sending):
         decoders = self.world.decoders
         rows.show_rows(
             list(known), lambda key: cells(known[key], decoders), lambda key, n: by(known[key], n),
-            empty=self._empty(),
+            empty=empty,
         )  # fmt: skip
         if follows and not rows.at_end:
             rows.action_end(True)
