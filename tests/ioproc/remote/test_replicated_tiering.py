@@ -183,7 +183,7 @@ def begin_without_journal(monkeypatch):
     monkeypatch.setattr(PartitionLog, "join_remote", lambda self, start, copied_end: None)
 
 
-@pytest.mark.interpreted  # the log is compiled
+@pytest.mark.interpreted("plants a rule in a class that is compiled")
 @pytest.mark.parametrize("plant", [believe_steps, begin_without_journal])
 def test_rules_of_leaders_that_are_broken_are_found_out(plant, monkeypatch):
     plant(monkeypatch)
