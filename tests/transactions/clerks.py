@@ -23,6 +23,8 @@ SIDES = 2
 """Partitions of a ledger: what is taken, and what is given."""
 SESSION_MS = 2000
 HEARTBEAT_MS = 200
+LOOKS = 100
+"""Of 50 ms, until a member has given its partitions back."""
 MEMBERS = 2
 BURST = 5
 
@@ -51,6 +53,14 @@ class ConfluentMember:
         return [(one.partition(), one.offset(), one.value()) for one in got if not one.error()]
 
     def close(self):
+        """It gives its partitions back before: a rebalance that comes within `Consumer.close` calls
+        `rd_kafka_assign` with the interpreter's lock, waits for ever, and every thread of the
+        process with it (confluent-kafka 2.16.1)."""
+        self.client.unsubscribe()
+        for _ in range(LOOKS):
+            self.client.poll(0.05)
+            if not self.client.assignment():
+                break
         self.client.close()
 
 
